@@ -1,0 +1,44 @@
+"""What a provider's wire takes: block types, names, ids. Rules read it and adapters obey it, so that both agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Limits of one wire format. `block_types` None means: any block goes out as it came."""
+
+    name: str  # "anthropic", "openai", "offline"
+    block_types: frozenset[str] | None
+    thinking: bool  # takes thinking blocks that its own model signed
+    system_in_history: bool  # takes role system inside the history
+    tool_blocks_need_tools: bool  # refuses calls and results in a request without tools
+    parallel_results_in_one_turn: bool  # wants every result of a turn in the one message after it
+    cache_marks: bool
+    tool_name: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+    tool_id: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+    params: frozenset[str] = frozenset()  # the params that it takes
+
+
+def clean_names(names: Iterable[str], allowed: re.Pattern[str]) -> dict[str, str]:
+    """Each name with the name it gets on the wire: itself when allowed, else a cleaned one, never two the same.
+
+    Depends on the names alone, not on their order: the same state gives the same bytes.
+    """
+    wanted = sorted(set(names))
+    cleaned = {name: name for name in wanted if allowed.fullmatch(name)}
+    taken = set(cleaned)
+    for name in wanted:
+        if name in cleaned:
+            continue
+        base = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:55] or "x"
+        made = f"{base}_{sha256(name.encode()).hexdigest()[:8]}"
+        while made in taken:
+            made = f"{base}_{sha256(made.encode()).hexdigest()[:8]}"
+        taken.add(made)
+        cleaned[name] = made
+    return cleaned
