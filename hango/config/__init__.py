@@ -1,7 +1,7 @@
 """Settings: every `HANGO_*` variable with its type, default and meaning; read once, at start.
 
-`Settings` is the one table: a field is named like the variable without `HANGO_`, in lower case. How a text is read
-is in `values.py`. Nothing else in hango reads the environment. Light to import: the command line waits for it.
+`Settings` is the one table: a field is named like the variable without `HANGO_`, in lower case. How a text is
+read is in `values.py`. Nothing else in hango reads the environment. Light to import: commands wait for it.
 
     settings = Settings.from_env()          the process's environment
     settings.context_try_timeout            120.0: durations are seconds, sizes are bytes
@@ -44,6 +44,20 @@ from hango.config.values import (
     whole,
 )
 from hango.errors import HangoError
+
+__all__ = [
+    "LogFormat",
+    "LogLevel",
+    "Row",
+    "Secret",
+    "SecretUrl",
+    "Settings",
+    "Source",
+    "WrongSetting",
+    "table",
+    "unknown",
+    "variable",
+]
 
 PREFIX = "HANGO_"
 

@@ -15,7 +15,7 @@ LINE = re.compile(
 
 
 def read(path: Path) -> dict[str, str]:
-    """The file's variables; none when there is no file. Raises WrongSetting with the line's number, not its text."""
+    """The file's variables; none without a file. Raises WrongSetting with the line's number, not its text."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""How a text becomes a setting's value: durations, sizes, addresses, secrets, closed lists. Reads no variable."""
+"""How a text becomes a setting's value: durations, sizes, addresses, secrets. Reads no variable."""
 
 from __future__ import annotations
 

@@ -1,0 +1,170 @@
+"""Spans and metrics: what is open, what is measured, and the one gate for content. Names are in `names.py`.
+
+    with telemetry.setup(settings, "api"):                                       a process, start to end
+        with telemetry.request_span("GET", "/v1/agents/{id}", headers) as seen:  one request
+            with telemetry.span(Span.CONTEXT_INSPECT, seconds=Metric....) as seen:
+                seen.set(Attr.TOKENS_BEFORE, 12)
+
+Without `HANGO_OTLP_ENDPOINT` all of it does nothing, and the SDK is not imported.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from opentelemetry import context, trace
+from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from hango.config import Settings
+from hango.domain import Principal
+from hango.errors import HangoError
+from hango.telemetry.names import Attr, Metric, Span, Value
+
+if TYPE_CHECKING:
+    from hango.telemetry.otlp import Exporters
+
+__all__ = ["Attr", "Metric", "Seen", "Span", "Telemetry", "content_allowed", "request_span", "setup", "span"]
+
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+
+
+class Telemetry:
+    """The telemetry of this process. Closing it sends what is left and switches it off."""
+
+    def __init__(self, exporters: Exporters | None) -> None:
+        self._exporters = exporters
+
+    def flush(self) -> None:
+        """Send what was seen so far. Blocks until it was sent or given up."""
+        if self._exporters is not None:
+            self._exporters.flush()
+
+    def close(self) -> None:
+        """Blocks for some seconds at most when nobody answers at the endpoint."""
+        if self._exporters is not None:
+            _State.exporters = None
+            self._exporters.close()
+
+    def __enter__(self) -> Telemetry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _State:
+    """The exporters of the process: a span may be opened anywhere, so they are not passed along."""
+
+    exporters: Exporters | None = None
+
+
+def setup(settings: Settings, process: str) -> Telemetry:
+    """Send to `settings.otlp_endpoint` from here on, or do nothing. `process` is `api` or `worker`."""
+    if settings.otlp_endpoint is None:
+        return Telemetry(None)
+    from hango.telemetry.otlp import Exporters
+
+    _State.exporters = Exporters(settings.otlp_endpoint, settings.otlp_headers, process)
+    return Telemetry(_State.exporters)
+
+
+def content_allowed(principal: Principal) -> bool:
+    """Whether texts of messages, memory or answers may stand on spans: the tenant's switch, off by default."""
+    return principal.trace_llm_content
+
+
+class Seen:
+    """An open span, or nothing at all when telemetry is off."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, opened: trace.Span | None) -> None:
+        self._span = opened
+
+    def set(self, attr: Attr, value: Value) -> None:
+        if self._span is not None:
+            self._span.set_attribute(attr, _plain(value))
+
+    def status(self, code: int) -> None:
+        """The HTTP status of the answer. Only one of the server's own faults marks the span as failed."""
+        self.set(Attr.HTTP_STATUS, code)
+        if self._span is not None and code >= 500:
+            self._span.set_status(StatusCode.ERROR)
+
+
+class _Off:
+    """What is handed out when telemetry is off: one object for all, no work."""
+
+    seen: Final = Seen(None)
+
+    def __enter__(self) -> Seen:
+        return self.seen
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class _Open:
+    """One span from enter to exit. An exception leaves its class on it, never its text or traceback."""
+
+    def __init__(self, exporters: Exporters, opened: trace.Span, seconds: Metric | None) -> None:
+        self._exporters = exporters
+        self._span = opened
+        self._seconds = seconds
+        self._started = time.perf_counter()
+
+    def __enter__(self) -> Seen:
+        self._token = context.attach(trace.set_span_in_context(self._span))
+        return Seen(self._span)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        context.detach(self._token)
+        failure = {} if kind is None else {Attr.ERROR_TYPE.value: kind.__name__}
+        self._span.set_attributes(failure)
+        if kind is not None and not (isinstance(error, HangoError) and error.status < 500):
+            self._span.set_status(StatusCode.ERROR)
+        if self._seconds is not None:
+            self._exporters.histograms[self._seconds].record(time.perf_counter() - self._started, failure)
+        self._span.end()
+
+
+_OFF: Final = _Off()
+
+
+def span(
+    name: Span, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metric | None = None
+) -> _Open | _Off:
+    """A span below the one that is open. `seconds` names the histogram that takes its duration."""
+    exporters = _State.exporters
+    if exporters is None:
+        return _OFF
+    given = {attr.value: _plain(value) for attr, value in (attrs or {}).items()}
+    return _Open(exporters, exporters.tracer.start_span(name.value, attributes=given), seconds)
+
+
+def request_span(method: str, route: str, headers: Mapping[str, str]) -> _Open | _Off:
+    """The one SERVER span of a request. `route` is the template of the table, never the address that came.
+
+    A caller's `traceparent` makes it a part of the caller's trace.
+    """
+    exporters = _State.exporters
+    if exporters is None:
+        return _OFF
+    carrier = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
+    opened = exporters.tracer.start_span(
+        f"{method} {route}",
+        context=_PROPAGATOR.extract(carrier),
+        kind=SpanKind.SERVER,
+        attributes={Attr.HTTP_METHOD.value: method, Attr.HTTP_ROUTE.value: route},
+    )
+    return _Open(exporters, opened, None)
+
+
+def _plain(value: Value) -> bool | int | float | str:
+    return value if isinstance(value, bool | int | float) else str(value)

@@ -1,0 +1,53 @@
+"""The closed tables of telemetry: every span, attribute and metric hango writes, listed in docs/telemetry.md.
+
+A value is never a text of a user: `Value` has no plain str, so the type checker refuses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+Value = bool | int | float | StrEnum | UUID
+
+
+class Span(StrEnum):
+    """Spans below the one of the request, which is named `METHOD /route/{template}`."""
+
+    CONTEXT_INSPECT = "agent.context_inspect"  # one inspect or preview: assembly, snapshot, counting
+
+
+class Attr(StrEnum):
+    PARTS_SYSTEM = "hango.context.parts.system"
+    PARTS_TOOLS = "hango.context.parts.tools"
+    PARTS_MESSAGES = "hango.context.parts.messages"
+    TOKENS_BEFORE = "hango.context.tokens.before"
+    TOKENS_AFTER = "hango.context.tokens.after"
+    WOULD_COMPACT = "hango.context.would_compact"
+    HTTP_METHOD = "http.request.method"
+    HTTP_ROUTE = "http.route"  # the template: an address may hold a file's path
+    HTTP_STATUS = "http.response.status_code"
+    ERROR_TYPE = "error.type"  # the class of an exception, never its text
+
+
+class Metric(StrEnum):
+    CONTEXT_INSPECT_DURATION = "hango.context.inspect.duration"
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    unit: str
+    meaning: str
+    bounds: tuple[float, ...]
+
+
+HISTOGRAMS: Mapping[Metric, Histogram] = {
+    Metric.CONTEXT_INSPECT_DURATION: Histogram(
+        unit="s",
+        meaning="Time of one inspect, from the read of the session to the finished snapshot.",
+        # A short session takes about 2 ms, 100,000 messages about 200 ms, a provider's counter up to 2 s.
+        bounds=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
+    ),
+}

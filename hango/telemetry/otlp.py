@@ -1,0 +1,58 @@
+"""The OpenTelemetry SDK, wired for OTLP over HTTP. Imported only when there is an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import Histogram
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from hango import __version__
+from hango.config import Secret
+from hango.telemetry.names import HISTOGRAMS, Metric
+
+# One attempt with its repeats: a stop must not hang on a collector that is away.
+EXPORT_SECONDS = 3.0
+
+
+class Exporters:
+    """One tracer and one meter of this process, beside OpenTelemetry's globals: nothing else writes here."""
+
+    def __init__(self, endpoint: str, headers: tuple[tuple[str, Secret], ...], process: str) -> None:
+        resource = Resource.create(
+            {"service.namespace": "hango", "service.name": f"hango-{process}", "service.version": __version__}
+        )
+        sent = {name: secret.reveal() for name, secret in headers}
+        self._spans = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._spans.add_span_processor(
+            BatchSpanProcessor(
+                OTLPSpanExporter(f"{endpoint}/v1/traces", headers=sent, timeout=EXPORT_SECONDS)
+            )
+        )
+        metrics = OTLPMetricExporter(f"{endpoint}/v1/metrics", headers=sent, timeout=EXPORT_SECONDS)
+        self._metrics = MeterProvider(
+            [PeriodicExportingMetricReader(metrics)], resource=resource, shutdown_on_exit=False
+        )
+        self.tracer: trace.Tracer = self._spans.get_tracer("hango", __version__)
+        meter = self._metrics.get_meter("hango", __version__)
+        self.histograms: Mapping[Metric, Histogram] = {
+            name: meter.create_histogram(
+                name, unit=row.unit, description=row.meaning, explicit_bucket_boundaries_advisory=row.bounds
+            )
+            for name, row in HISTOGRAMS.items()
+        }
+
+    def flush(self) -> None:
+        self._spans.force_flush()
+        self._metrics.force_flush()
+
+    def close(self) -> None:
+        self._spans.shutdown()
+        self._metrics.shutdown()
