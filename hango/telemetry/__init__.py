@@ -73,7 +73,7 @@ def setup(settings: Settings, process: str) -> Telemetry:
 
 
 def content_allowed(principal: Principal) -> bool:
-    """Whether texts of messages, memory or answers may stand on spans: the tenant's switch, off by default."""
+    """Whether texts of messages, memory or answers may stand on spans: the tenant's switch, off at first."""
     return principal.trace_llm_content
 
 
