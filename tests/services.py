@@ -23,7 +23,7 @@ from psycopg import sql
 
 from hango.cli.embedded.postgres import EmbeddedPostgres
 from hango.cli.embedded.valkey import EmbeddedValkey
-from hango.migrations import cluster
+from hango.migrations import cluster, runner
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = "hango_template"
@@ -119,8 +119,6 @@ def keep(folder: Path) -> None:
     ):
         services = Services(postgres.url, valkey.url)
         cluster.prepare(services.superuser_url, TEMPLATE)
-        from hango.migrations import runner
-
         runner.up(services.database_url(cluster.OWNER, TEMPLATE))
         with psycopg.connect(services.superuser_url, autocommit=True) as connection:
             connection.execute(f"alter database {TEMPLATE} allow_connections false")

@@ -8,30 +8,25 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-OWNER = "hango_owner"  # owns the tables and migrates
-APP = "hango_app"  # what the API connects as; owns nothing
-SYSTEM = "hango_system"  # what the app role becomes for the few queries without a tenant
+from hango.migrations import roles
+from hango.migrations.roles import APP
 
-ROLES = {
-    OWNER: "login nosuperuser nocreatedb nocreaterole nobypassrls",
-    APP: "login noinherit nosuperuser nocreatedb nocreaterole nobypassrls",
-    SYSTEM: "nologin nosuperuser nocreatedb nocreaterole nobypassrls",
-}
+# Owns the tables and migrates. No superuser: row level security does not bind one, and would hide mistakes.
+OWNER = "hango_owner"
+
+__all__ = ["APP", "OWNER", "prepare"]
 
 
 def prepare(superuser_url: str, database: str) -> None:
     """Afterwards the roles are there and the owner has the database. What was there is left as it is."""
     with psycopg.connect(superuser_url, autocommit=True) as connection:
-        found = connection.execute("select rolname from pg_roles where rolname = any(%s)", [list(ROLES)])
-        missing = ROLES.keys() - {row[0] for row in found}
-        for role, attributes in ROLES.items():
-            if role in missing:
-                made = sql.SQL("create role {} {}").format(sql.Identifier(role), sql.SQL(attributes))
-                connection.execute(made)
-        if missing:
-            # To be taken on by `set role` alone: without it the app role sees nothing across tenants.
-            connection.execute("grant hango_system to hango_app with inherit false, set true")
-        there = connection.execute("select 1 from pg_database where datname = %s", [database]).fetchone()
-        if there is None:
+        roles.ensure(connection)
+        if not _there(connection, "select from pg_roles where rolname = %s", OWNER):
+            connection.execute(sql.SQL("create role {} login").format(sql.Identifier(OWNER)))
+        if not _there(connection, "select from pg_database where datname = %s", database):
             names = sql.Identifier(database), sql.Identifier(OWNER)
             connection.execute(sql.SQL("create database {} owner {}").format(*names))
+
+
+def _there(connection: psycopg.Connection, question: str, name: str) -> bool:
+    return connection.execute(question.encode(), [name]).fetchone() is not None
