@@ -83,5 +83,5 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise WrongSetting(f"HANGO_MODELS: {path} cannot be read as TOML ({error}).") from None
     if wrong := [name for name, row in table.items() if not isinstance(row, dict)]:
-        raise WrongSetting(f"HANGO_MODELS: '{wrong[0]}' in {path} is no row: rows are tables with a quoted name.")
+        raise WrongSetting(f"HANGO_MODELS: '{wrong[0]}' in {path} is no row: write [\"<provider>/<model>\"].")
     return table

@@ -1,0 +1,77 @@
+"""Content blocks on the wire: marks taken off, results taken apart. Pure; other members keep their text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hango import jsontext
+from hango.messages import THINKING_TYPES, Block
+
+
+def is_plain_text(block: Block) -> bool:
+    """True for a text block on which nothing has to be done. May miss one that is; reads no JSON."""
+    return block.json.startswith('{"type":"text"') and not _may_hold_mark(block.json)
+
+
+def without_marks(block: Block) -> Block:
+    """The block without `cache_control`, also inside a result or document. Thinking is never touched."""
+    if not _may_hold_mark(block.json) or block.type in THINKING_TYPES:
+        return block
+    members = jsontext.fields(block.json)
+    changes: dict[str, Any] = {}
+    if "cache_control" in members:
+        changes["cache_control"] = None
+    if content := _without_inner_marks(members.get("content")):
+        changes["content"] = content
+    if (source := members.get("source")) is not None and bytes(source).startswith(b"{"):
+        inner = jsontext.fields(bytes(source).decode())
+        if content := _without_inner_marks(inner.get("content")):
+            changes["source"] = inner | {"content": content}
+    return block.with_fields(**changes) if changes else block
+
+
+def inner_blocks(content: msgspec.Raw | None) -> list[Block]:
+    """The blocks of a result's or document's content; none where it is no list of blocks."""
+    if content is None or not bytes(content).startswith(b"["):
+        return []
+    try:
+        inner = [Block(bytes(item).decode()) for item in msgspec.json.decode(content, type=list[msgspec.Raw])]
+        return inner if all(block.type for block in inner) else []
+    except msgspec.ValidationError:  # a list of something else, which only its provider knows
+        return []
+
+
+def as_arguments(input: msgspec.Raw) -> msgspec.Raw:
+    """Arguments that are no JSON object, as one: a wire takes nothing else."""
+    raw = bytes(input)
+    return msgspec.Raw(b'{"value":' + raw + b"}") if raw and raw != b"null" else msgspec.Raw(b"{}")
+
+
+def split_result(block: Block) -> tuple[str, list[Block]]:
+    """The text of a result and its other blocks. Content that is neither text nor blocks counts as text."""
+    content = bytes(block.view.content)
+    if not content or content == b"null":
+        return "", []
+    if content.startswith(b'"'):
+        return msgspec.json.decode(content, type=str), []
+    inner = inner_blocks(block.view.content)
+    if not inner:
+        return ("" if content == b"[]" else content.decode()), []
+    texts = [item.view.text or "" for item in inner if item.type == "text"]
+    return "\n".join(texts), [item for item in inner if item.type != "text"]
+
+
+def _may_hold_mark(text: str) -> bool:
+    # A key may be written with escapes; then the block is read.
+    return 'cache_control"' in text or "\\u" in text
+
+
+def _without_inner_marks(content: msgspec.Raw | None) -> msgspec.Raw | None:
+    """None when nothing changes."""
+    inner = inner_blocks(content)
+    cleaned = [without_marks(block) for block in inner]
+    if cleaned == inner:
+        return None
+    return msgspec.Raw(("[" + ",".join(block.json for block in cleaned) + "]").encode())

@@ -1,0 +1,226 @@
+"""What several wires need done to a request before its JSON is written. Pure: a request in, a request out.
+
+`settle` makes names and ids legal, takes cache marks off the blocks, writes as text what the wire does not take,
+and brings the params to one form. Afterwards an adapter only shapes JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hango.chain.providers import blocks as wire_blocks
+from hango.chain.providers.schemas import takes_tool
+from hango.dialect import Dialect, clean_names
+from hango.jsontext import dumps
+from hango.messages import Block, Message, MessageRole, Request, ToolSpec, is_call, is_result, text_block
+
+# How a system message stands in a turn of the user where the wire has no such role: marked, so that it is not
+# taken for the user's own words.
+SYSTEM_MARK = "[System message at this point of the conversation, not the user's words]\n"
+
+
+def settle(request: Request, dialect: Dialect) -> Request:
+    """The same request with everything legal for the wire. Equal requests give equal results."""
+    tools = tuple(tool for tool in request.tools if takes_tool(tool, dialect))
+    messages: Sequence[Message] = request.messages
+    if dialect.tool_blocks_need_tools and not tools:
+        messages = [_tools_as_text(message) for message in messages]
+    messages = _place_system(messages, dialect)
+    names = clean_names(_tool_names(tools, messages), dialect.tool_name)
+    ids = _Ids(messages, dialect)
+    messages = [_settle_message(message, names, ids) for message in messages]
+    return replace(
+        request,
+        tools=tuple(_renamed(tool, names) for tool in tools),
+        messages=tuple(_trim_prefill(messages)),
+        params=_settle_params(request.params, tools, names, dialect),
+        mark_last_tool=request.mark_last_tool and bool(tools),
+    )
+
+
+def _tool_names(tools: Sequence[ToolSpec], messages: Sequence[Message]) -> Iterator[str]:
+    yield from (tool.name for tool in tools)
+    for block in _looked_at(messages):
+        if block.type == "tool_use":
+            yield block.view.name or ""
+
+
+def _looked_at(messages: Sequence[Message]) -> Iterator[Block]:
+    """Every block that is more than a plain text."""
+    for message in messages:
+        for block in message.content:
+            if not wire_blocks.is_plain_text(block):
+                yield block
+
+
+class _Ids:
+    """Ids on the wire: legal, and one for one call: ids like `call_0` come back in every turn."""
+
+    def __init__(self, messages: Sequence[Message], dialect: Dialect) -> None:
+        found = {
+            (block.view.id if is_call(block.type) else block.view.tool_use_id) or ""
+            for block in _looked_at(messages)
+            if is_call(block.type) or is_result(block.type)
+        }
+        self._cleaned = clean_names(found, dialect.tool_id)
+        self._taken = set(self._cleaned.values())
+        self._uses: dict[str, int] = {}
+        self._now: dict[str, str] = {}
+
+    def of_call(self, id: str) -> str:
+        cleaned = self._cleaned[id]
+        uses = self._uses[id] = self._uses.get(id, 0) + 1
+        made = cleaned
+        if uses > 1:
+            made = f"{cleaned[:52]}_{uses}"
+            while made in self._taken:
+                made += "_"
+            self._taken.add(made)
+        self._now[id] = made
+        return made
+
+    def of_result(self, id: str) -> str:
+        """The id of the nearest call before it."""
+        return self._now.get(id, self._cleaned[id])
+
+
+def _settle_message(message: Message, names: Mapping[str, str], ids: _Ids) -> Message:
+    if all(wire_blocks.is_plain_text(block) for block in message.content):
+        return message
+    return replace(message, content=tuple(_settle_block(block, names, ids) for block in message.content))
+
+
+def _settle_block(block: Block, names: Mapping[str, str], ids: _Ids) -> Block:
+    block = wire_blocks.without_marks(block)
+    view = block.view
+    changes: dict[str, Any] = {}
+    if is_call(view.type):
+        changes["id"] = ids.of_call(view.id or "")
+        if view.type == "tool_use":
+            changes["name"] = names[view.name or ""]
+            if not bytes(view.input).startswith(b"{"):
+                changes["input"] = wire_blocks.as_arguments(view.input)
+    elif is_result(view.type):
+        changes["tool_use_id"] = ids.of_result(view.tool_use_id or "")
+    old = {"id": view.id, "name": view.name, "tool_use_id": view.tool_use_id}
+    changed = {key: value for key, value in changes.items() if key == "input" or old[key] != value}
+    return block.with_fields(**changed) if changed else block
+
+
+def _renamed(tool: ToolSpec, names: Mapping[str, str]) -> ToolSpec:
+    definition = tool.definition
+    if definition is not None:
+        own = Block(definition)
+        changes: dict[str, Any] = {} if names[tool.name] == tool.name else {"name": names[tool.name]}
+        definition = own.with_fields(cache_control=None, **changes).json
+    return replace(tool, name=names[tool.name], definition=definition)
+
+
+def _trim_prefill(messages: Sequence[Message]) -> Sequence[Message]:
+    """White space at the end of a last assistant text is refused; it is taken off there and nowhere else."""
+    if not messages or messages[-1].role is not MessageRole.ASSISTANT or not messages[-1].content:
+        return messages
+    last = messages[-1].content[-1]
+    text = last.view.text if last.type == "text" else None
+    if text is None or text == text.rstrip():
+        return messages
+    trimmed = last.with_fields(text=text.rstrip())
+    return [*messages[:-1], replace(messages[-1], content=(*messages[-1].content[:-1], trimmed))]
+
+
+def _place_system(messages: Sequence[Message], dialect: Dialect) -> Sequence[Message]:
+    if not any(message.role is MessageRole.SYSTEM for message in messages):
+        return messages
+    return [
+        _as_marked_turn(message)
+        if message.role is MessageRole.SYSTEM and not keeps_system(messages, n, dialect)
+        else message
+        for n, message in enumerate(messages)
+    ]
+
+
+def _as_marked_turn(message: Message) -> Message:
+    content = [
+        block.with_fields(text=SYSTEM_MARK + (block.view.text or "")) if block.type == "text" else block
+        for block in message.content
+    ]
+    return replace(message, role=MessageRole.USER, content=tuple(content))
+
+
+def keeps_system(messages: Sequence[Message], index: int, dialect: Dialect) -> bool:
+    """Whether the system message at `index` goes out as one.
+
+    Anthropic takes it only with text alone, after a turn of the user, and before one of the assistant or last.
+    """
+    if not dialect.system_in_history:
+        return False
+    if dialect.name != "anthropic":
+        return True
+    before = messages[index - 1].role if index else None
+    after = messages[index + 1].role if index + 1 < len(messages) else MessageRole.ASSISTANT
+    only_text = all(block.type == "text" for block in messages[index].content)
+    return only_text and before is MessageRole.USER and after is MessageRole.ASSISTANT
+
+
+def _tools_as_text(message: Message) -> Message:
+    """Calls and results as text that says what it is; pictures of a result stay pictures."""
+    if not any(block.type in ("tool_use", "tool_result") for block in message.content):
+        return message
+    content: list[Block] = []
+    for block in message.content:
+        view = block.view
+        if view.type == "tool_use":
+            arguments = bytes(view.input).decode() or "{}"
+            content.append(text_block(f"[Call of the tool {view.name or ''}]\n{arguments}"))
+        elif view.type == "tool_result":
+            text, others = wire_blocks.split_result(block)
+            head = "[Result of the tool, an error]" if view.is_error else "[Result of the tool]"
+            content += [text_block(f"{head}\n{text}"), *others]
+        else:
+            content.append(block)
+    return replace(message, content=tuple(content))
+
+
+def _settle_params(
+    params: Mapping[str, Any], tools: Sequence[ToolSpec], names: Mapping[str, str], dialect: Dialect
+) -> dict[str, Any]:
+    """The params that the wire takes: `tool_choice` in Anthropic's words, `stop` as a list.
+
+    Without tools there is no param about tools.
+    """
+    kept = {key: value for key, value in params.items() if key in dialect.params and value is not None}
+    choice, parallel = kept.pop("tool_choice", None), kept.pop("parallel_tool_calls", None)
+    if isinstance(kept.get("stop"), str):
+        kept["stop"] = [kept["stop"]]
+    if not tools:
+        return kept
+    if choice is not None:
+        kept["tool_choice"] = _tool_choice(choice, {tool.name for tool in tools}, names)
+        if isinstance(choice, Mapping) and choice.get("disable_parallel_tool_use") is True:
+            parallel = False
+    if isinstance(parallel, bool):
+        kept["parallel_tool_calls"] = parallel
+    return kept
+
+
+def _tool_choice(choice: Any, sent: set[str], names: Mapping[str, str]) -> dict[str, str]:
+    """`auto`, `any`, `none` or one tool, from the words of either API; auto when that tool is not sent."""
+    kind, name = choice, None
+    if isinstance(choice, Mapping):
+        kind = choice.get("type")
+        function = choice.get("function")
+        name = function.get("name") if isinstance(function, Mapping) else choice.get("name")
+    if kind in ("any", "required"):
+        return {"type": "any"}
+    if kind == "none":
+        return {"type": "none"}
+    if kind in ("tool", "function") and name in sent:
+        return {"type": "tool", "name": names[str(name)]}
+    return {"type": "auto"}
+
+
+def to_bytes(members: Mapping[str, Any]) -> bytes:
+    """Compact JSON; `msgspec.Raw` stays as it is."""
+    return dumps(members).encode()
