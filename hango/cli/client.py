@@ -1,0 +1,193 @@
+"""The HTTP client of the public API: one request, the reply's bytes, and one sentence when it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any
+
+import httpx2
+
+from hango import __version__
+from hango.cli.exits import ExitCode, Failure
+from hango.config import Settings
+
+CONNECT_SECONDS = 5.0
+# An inspect of the longest sessions stays far under it; an import has no limit, the server may need minutes.
+ANSWER_SECONDS = 60.0
+PROBLEM_JSON = "application/problem+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where the API is and the key for it; `origin` says where the key was found."""
+
+    url: str
+    key: str | None
+    origin: str
+
+
+def find_access(settings: Settings) -> Access:
+    """HANGO_API_URL and HANGO_API_KEY; what is missing comes from `up.json`.
+
+    The key in `up.json` is for the address in `up.json`: it is never sent to another.
+    """
+    up = _read_up_file(settings)
+    url = (settings.api_url or up.get("url") or f"http://{settings.host}:{settings.port}").rstrip("/")
+    if settings.api_key is not None:
+        return Access(url, settings.api_key.reveal(), "HANGO_API_KEY")
+    if url == up.get("url", "").rstrip("/"):
+        return Access(url, up.get("api_key"), str(settings.up_file))
+    return Access(url, None, "HANGO_API_KEY")
+
+
+class Client:
+    """Speaks to one API. Every method returns a reply's body or raises Failure; redirects are not followed.
+
+    No proxy of the environment is used: the key goes to the API and nowhere else.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        headers = {"User-Agent": f"hango/{__version__}", "Accept": "application/json"}
+        if access.key is not None:
+            headers["Authorization"] = f"Bearer {access.key}"
+        timeout = httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        with _failures(access.url):
+            self._http = httpx2.Client(
+                base_url=access.url,
+                headers=headers,
+                timeout=timeout,
+                trust_env=False,
+                verify=access.url.startswith("https:"),
+            )
+
+    @classmethod
+    def from_environment(cls) -> Client:
+        return cls(find_access(Settings.from_env()))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def get(
+        self, path: str, query: Mapping[str, str | int | None] | None = None, *, missing: str | None = None
+    ) -> bytes:
+        """The body of a reply to GET. `missing` is the sentence for a 404."""
+        with _failures(self.access.url):
+            reply = self._http.get(path, params=_given(query))
+        return self._body(reply, missing)
+
+    def upload(
+        self,
+        path: str,
+        query: Mapping[str, str | int | None],
+        chunks: Iterable[bytes],
+        *,
+        missing: str | None = None,
+    ) -> bytes:
+        """POST a stream of bytes of any length, as they come; waits for the answer as long as it takes."""
+        with _failures(self.access.url):
+            reply = self._http.post(
+                path,
+                params=_given(query),
+                content=chunks,
+                headers={"Content-Type": "application/octet-stream"},
+                timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            )
+        return self._body(reply, missing)
+
+    def _body(self, reply: httpx2.Response, missing: str | None) -> bytes:
+        if reply.is_success and _media_type(reply) == "application/json":
+            return reply.content
+        if reply.status_code == HTTPStatus.UNAUTHORIZED:
+            raise Failure(self._no_key())
+        if reply.status_code == HTTPStatus.NOT_FOUND and missing and _media_type(reply) == PROBLEM_JSON:
+            raise Failure(missing)
+        raise _refusal(reply, self.access.url)
+
+    def _no_key(self) -> str:
+        if self.access.key is None:
+            return f"the API at {self.access.url} wants a key. Set HANGO_API_KEY."
+        refused = f"the API at {self.access.url} refuses the key from {self.access.origin}."
+        return f"{refused} Set HANGO_API_KEY to a valid one."
+
+
+def _read_up_file(settings: Settings) -> dict[str, str]:
+    """What `hango up` left; empty when there is none, or it is another account's."""
+    try:
+        found = json.loads(settings.up_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def _given(query: Mapping[str, str | int | None] | None) -> dict[str, str | int]:
+    return {name: value for name, value in (query or {}).items() if value is not None}
+
+
+@contextmanager
+def _failures(url: str) -> Iterator[None]:
+    """Failures of the network, as sentences."""
+    try:
+        yield
+    except (httpx2.ConnectError, httpx2.ConnectTimeout):
+        raise Failure(
+            f"no API at {url}. Start one with `./dev up`, or set HANGO_API_URL.", code=ExitCode.NO_API
+        ) from None
+    except httpx2.TimeoutException:
+        raise Failure(
+            f"the API at {url} did not answer in {ANSWER_SECONDS:.0f} s. Try again.",
+            code=ExitCode.WAIT_RAN_OUT,
+        ) from None
+    except httpx2.TransportError:
+        raise Failure(
+            f"the API at {url} broke the connection off. Look at its log, then try again.",
+            code=ExitCode.NO_API,
+        ) from None
+    except httpx2.InvalidURL:
+        raise Failure(f"{url} is no address of an API. Set HANGO_API_URL.") from None
+
+
+def _refusal(reply: httpx2.Response, url: str) -> Failure:
+    problem = _problem(reply)
+    if problem is None:
+        return Failure(
+            f"{url} answered {reply.status_code} and is no hango API of this version. Set HANGO_API_URL."
+        )
+    sentence = str(problem.get("detail") or problem.get("title") or f"refused with {reply.status_code}")
+    more = tuple(
+        ": ".join(
+            str(place) for place in (one.get("part") or one.get("pointer"), one.get("message")) if place
+        )
+        for one in problem.get("errors") or ()
+        if isinstance(one, dict) and one.get("message") != sentence
+    )
+    wait = reply.headers.get("Retry-After")
+    if wait is not None and reply.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        sentence += f" Try again in {wait} s."
+    return Failure(sentence, more=more)
+
+
+def _problem(reply: httpx2.Response) -> dict[str, Any] | None:
+    if _media_type(reply) != PROBLEM_JSON:
+        return None
+    try:
+        found = json.loads(reply.content)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _media_type(reply: httpx2.Response) -> str:
+    return str(reply.headers.get("Content-Type", "")).partition(";")[0].strip().lower()

@@ -1,0 +1,120 @@
+"""`hango context`: what the next model request of a session will contain."""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
+
+if TYPE_CHECKING:
+    from hango.cli.client import Client
+    from hango.cli.snapshot import Snapshot
+
+app = typer.Typer(
+    help="See what the next model request of a session will contain.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@app.callback()
+def context() -> None:
+    """See what the next model request of a session will contain."""
+
+
+class Group(StrEnum):
+    SYSTEM = "system"
+    TOOLS = "tools"
+    MESSAGES = "messages"
+
+
+class Sort(StrEnum):
+    ORDER = "order"
+    TOKENS = "tokens"
+
+
+@app.command()
+def show(
+    *,
+    session: Annotated[str, typer.Option("--session", metavar="ID", help="The session's id.")],
+    full: Annotated[
+        str | None, typer.Option("--full", metavar="PART", help="Print one part's whole content.")
+    ] = None,
+    group: Annotated[Group | None, typer.Option("--group", help="Show this group only.")] = None,
+    sort: Annotated[Sort, typer.Option("--sort", help="Order of the parts.")] = Sort.ORDER,
+    provider: Annotated[
+        bool, typer.Option("--provider", help="Print the body as the provider would get it, as JSON.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the API's reply as it came.")] = False,
+) -> None:
+    """Show, part by part, what the next model request of a session will contain.
+
+    [x] is sent, [ ] left out, [~] sent with a replaced text, [!] wanted but not sent.
+
+    Example: hango context show --session ID --sort tokens
+    """
+    if full is not None and provider:
+        raise typer.BadParameter("--full and --provider exclude each other: a part is no request.")
+    from hango.cli import output
+    from hango.cli.client import Client
+
+    path = f"/v1/sessions/{quote(session, safe='')}/context"
+    missing = f"no session {session} that you may read. `hango sessions` lists them."
+    with Client.from_environment() as client:
+        if full is not None:
+            missing = f"no part {full} in session {session}, or no such session that you may read."
+            body = client.get(path, {"full": full}, missing=missing)
+        elif provider:
+            body = client.get(path, {"format": "provider"}, missing=missing)
+        else:
+            body = client.get(path, {"group": group if as_json else None}, missing=missing)
+        if as_json or provider:
+            output.emit_reply(body)
+        elif full is not None:
+            _emit_part(body)
+        else:
+            _emit_table(client, body, group, sort)
+
+
+def _emit_part(body: bytes) -> None:
+    from hango.cli import context_part, output, snapshot
+
+    output.emit(context_part.lines(snapshot.read(body, snapshot.FullPart)))
+
+
+def _emit_table(client: Client, body: bytes, group: Group | None, sort: Sort) -> None:
+    from hango.cli import context_table, output, snapshot
+
+    shot = snapshot.read(body, snapshot.Snapshot)
+    lines = context_table.lines(
+        shot,
+        agent=_agent_name(client, shot.agent_id),
+        width=output.width(),
+        groups=snapshot.GROUPS if group is None else (group.value,),
+        by_tokens=sort is Sort.TOKENS,
+    )
+    output.emit(lines)
+    if (part := _worth_a_look(shot)) is not None:
+        command = shlex.join(["hango", "context", "show", "--session", shot.session_id, "--full", part])
+        output.note(f"look at it: {command}")
+
+
+def _agent_name(client: Client, agent_id: str) -> str:
+    """The name, or the id where the agent may not be read."""
+    import json
+
+    from hango.cli.exits import Failure
+
+    try:
+        return str(json.loads(client.get(f"/v1/agents/{quote(agent_id, safe='')}"))["name"])
+    except (Failure, ValueError, KeyError):
+        return f"agent {agent_id}"
+
+
+def _worth_a_look(shot: Snapshot) -> str | None:
+    """The first part with a problem."""
+    return next((problem.part for problem in shot.problems if problem.part is not None), None)

@@ -1,0 +1,93 @@
+"""The API's replies about a context, as far as a table shows them. Other fields are ignored."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from hango.cli.exits import Failure
+
+GROUPS = ("system", "tools", "messages")
+
+T = TypeVar("T")
+
+
+class Part(msgspec.Struct, frozen=True):
+    id: str
+    kind: str
+    label: str
+    preview: str
+    tokens: int
+    included: bool
+    sent: bool
+    override: str
+    cached_prefix: bool = False
+    paired: bool = False
+    drifted: bool = False
+    role: str | None = None
+    tokens_original: int | None = None
+
+
+class Totals(msgspec.Struct, frozen=True):
+    before: int
+    after: int
+
+
+class Problem(msgspec.Struct, frozen=True):
+    reason: str
+    message: str
+    part: str | None = None
+
+
+class Stale(msgspec.Struct, frozen=True):
+    part: str
+    action: str
+    scope: str
+    reason: str | None = None
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    session_id: str
+    agent_id: str
+    model: str
+    system: tuple[Part, ...]
+    tools: tuple[Part, ...]
+    messages: tuple[Part, ...]
+    groups: dict[str, Totals]
+    total_before: int
+    total_after: int
+    counted: str
+    would_compact: bool
+    estimate_after: int | None = None
+    compact_at: int | None = None
+    window: int | None = None
+    problems: tuple[Problem, ...] = ()
+    stale: tuple[Stale, ...] = ()
+
+    def parts(self, group: str) -> tuple[Part, ...]:
+        """One of GROUPS."""
+        return {"system": self.system, "tools": self.tools, "messages": self.messages}[group]
+
+
+class FullPart(msgspec.Struct, frozen=True):
+    """One part in full. The contents stay JSON texts: a number in them keeps its digits."""
+
+    id: str
+    kind: str
+    label: str
+    content: msgspec.Raw
+    tokens: int
+    included: bool
+    override: str
+    content_original: msgspec.Raw | None = None
+
+
+def read(body: bytes, kind: type[T]) -> T:
+    """Raises Failure when the reply is of another version of the API."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Failure(
+            "the API answered in a form that this version does not know. Use one version for both."
+        ) from None
