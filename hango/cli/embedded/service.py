@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -65,8 +66,10 @@ class EmbeddedService(ABC):
 
     # Its life
 
-    def start(self, *, share: bool = False) -> Self:
+    def start(self, *, share: bool = False, fresh: bool = False) -> Self:
         """Afterwards it answers. With `share`, one that another process runs is used and left running.
+
+        `fresh` throws away what it held.
 
         Raises Unavailable, with the reason in one sentence.
         """
@@ -84,6 +87,9 @@ class EmbeddedService(ABC):
             time.sleep(POLL_SECONDS)
         try:
             self._end_orphan()
+            if fresh:
+                shutil.rmtree(self.folder)
+                self._open_folder()
             self.prepare()
             self._launch(deadline)
         except BaseException:

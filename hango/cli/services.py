@@ -1,0 +1,65 @@
+"""The database and the Redis that a command works on: given by address, or embedded in the home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from hango.cli.embedded.postgres import EmbeddedPostgres
+from hango.cli.embedded.service import EmbeddedService
+from hango.cli.embedded.valkey import EmbeddedValkey
+from hango.config import Settings
+from hango.config.values import SecretUrl
+from hango.migrations import cluster
+
+DATABASE = "hango"
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Settings that name a database and a Redis, and the embedded services behind them."""
+
+    settings: Settings
+    embedded: tuple[EmbeddedService, ...]
+
+
+@contextmanager
+def database(settings: Settings) -> Iterator[Settings]:
+    """Settings that name a database: an embedded one is shared with `hango up`, or started for the block."""
+    with ExitStack() as ends:
+        yield _with_database(settings, ends, share=True).settings
+
+
+@contextmanager
+def all_services(settings: Settings, *, share: bool, fresh: bool = False) -> Iterator[Services]:
+    """Settings that name both. What is started here ends with the block; `fresh` throws away what it held."""
+    with ExitStack() as ends:
+        first = _with_database(settings, ends, share=share, fresh=fresh)
+        second = _with_redis(first.settings, ends, share=share, fresh=fresh)
+        yield Services(second.settings, first.embedded + second.embedded)
+
+
+def _with_database(settings: Settings, ends: ExitStack, *, share: bool, fresh: bool = False) -> Services:
+    if settings.database_url is not None:
+        owner = settings.migrate_database_url or settings.database_url
+        return Services(replace(settings, migrate_database_url=owner), ())
+    postgres = EmbeddedPostgres(settings.home, bin_dir=settings.pg_bin)
+    ends.callback(postgres.stop)
+    postgres.start(share=share, fresh=fresh)
+    cluster.prepare(postgres.url, DATABASE)
+    named = replace(
+        settings,
+        database_url=SecretUrl(postgres.url_of(cluster.APP, DATABASE)),
+        migrate_database_url=SecretUrl(postgres.url_of(cluster.OWNER, DATABASE)),
+    )
+    return Services(named, (postgres,))
+
+
+def _with_redis(settings: Settings, ends: ExitStack, *, share: bool, fresh: bool = False) -> Services:
+    if settings.redis_url is not None:
+        return Services(settings, ())
+    valkey = EmbeddedValkey(settings.home)
+    ends.callback(valkey.stop)
+    valkey.start(share=share, fresh=fresh)
+    return Services(replace(settings, redis_url=SecretUrl(valkey.url)), (valkey,))
