@@ -1,0 +1,56 @@
+"""What a request is made of, by id, and the state built from it: the one way into the chain."""
+
+from __future__ import annotations
+
+from hango.chain.deps import Deps
+from hango.chain.state import State
+from hango.domain import SessionID
+from hango.errors import Invalid, NotFound, Reason
+from hango.store import context_bases, messages
+from hango.store.connection import Scope
+from hango.store.context_bases import CurrentBase
+
+
+async def current(scope: Scope, session_id: SessionID) -> CurrentBase:
+    """What the next call of a session is made of, now. Raises NotFound."""
+    base = await context_bases.current(scope, session_id)
+    if base is None:
+        raise NotFound
+    return base
+
+
+async def build_state(
+    scope: Scope, deps: Deps, base: CurrentBase, *, extra_text: str | None = None, until: int | None = None
+) -> State:
+    """A fresh state of a base, as a run starts with it.
+
+    `until` ends the history after that seq; when the summary covers it, the summary is left out and the covered
+    messages are sent. Raises Invalid (`unknown_part`) when there is no such message.
+    """
+    summary = base.summary
+    if until is not None:
+        if not 0 < until <= base.through_seq:
+            message = f"There is no message {until}: the session ends with message {base.through_seq}."
+            raise Invalid.because(Reason.UNKNOWN_PART, message, pointer="/until")
+        if summary is not None and until <= summary.through_seq:
+            summary = None
+    agent = await deps.definition(scope, base.agent_version_id)
+    row = deps.models.row(agent.model)
+    history = await messages.digests(
+        scope,
+        base.session_id,
+        after_seq=summary.through_seq if summary else 0,
+        through_seq=until or base.through_seq,
+    )
+    return State(
+        session_id=base.session_id,
+        agent=agent,
+        dialect=deps.providers.get(agent.provider).dialect_for(agent.model_name),
+        messages=tuple(history),
+        summary=summary,
+        files={file.path: file for file in base.files},
+        extra_text=extra_text,
+        window=row.window,
+        factor=row.factor,
+        prefill=row.prefill,
+    )

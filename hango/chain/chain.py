@@ -1,0 +1,102 @@
+"""The onion: gather blocks and tools with their parts, wrap the call, hand the draft to whoever ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import lru_cache
+
+from hango.chain import estimator
+from hango.chain.digest import digest
+from hango.chain.draft import EXTRA_SEQ, SUMMARY_SEQ, Draft, SourcedBlock, SourcedTool
+from hango.chain.middleware.base import Handler, Middleware, block
+from hango.chain.parts import system_part, tool_part
+from hango.chain.state import State
+from hango.chain.tools import allowed
+from hango.domain import MessageDigest
+from hango.errors import Unavailable
+from hango.messages import Response, StopReason, ToolSpec, Usage, text_block
+from hango.store.connection import Scope
+
+
+class Chain:
+    """The slots in order, outermost first."""
+
+    def __init__(self, slots: Sequence[Middleware]) -> None:
+        self.slots = tuple(slots)
+
+    async def before_run(self, state: State, scope: Scope, *, seconds: float) -> None:
+        """Let every slot read what it needs. Raises Unavailable when that takes longer than the bound."""
+        try:
+            async with asyncio.timeout(seconds):
+                for slot in self.slots:
+                    await slot.before_run(state, scope)
+        except TimeoutError:
+            raise Unavailable(
+                f"Reading the files of the session took longer than {seconds:g} s. Try again, or raise HANGO_BEFORE_RUN_MAX."
+            ) from None
+
+    def system_blocks(self, state: State) -> tuple[SourcedBlock, ...]:
+        """The agent's blocks as listed, then each slot's; one part for one contributor."""
+        own = [block(system_part(item.name), item.text) for item in state.agent.system]
+        return (*own, *(found for slot in self.slots for found in slot.system_blocks(state)))
+
+    def tools(self, state: State) -> tuple[SourcedTool, ...]:
+        """The agent's tools as listed, then each slot's; only those that the agent allows."""
+        every = [*state.agent.tools, *(tool for slot in self.slots for tool in slot.tools(state))]
+        return tuple(_sourced_tool(tool) for tool in allowed(state, every))
+
+    def draft(self, state: State) -> Draft:
+        """The next request before any slot has looked at it."""
+        messages: list[MessageDigest] = []
+        texts = {}
+        if state.summary is not None:
+            texts[SUMMARY_SEQ] = state.summary.text
+            messages.append(_text_item(SUMMARY_SEQ, state.summary.text))
+        messages.extend(state.messages)
+        if state.extra_text is not None:
+            texts[EXTRA_SEQ] = state.extra_text
+            messages.append(_text_item(EXTRA_SEQ, state.extra_text))
+        return Draft(
+            system=self.system_blocks(state),
+            tools=self.tools(state),
+            messages=tuple(messages),
+            texts=texts,
+            problems=tuple(state.problems),
+        )
+
+    async def model_call(self, state: State, draft: Draft, core: Handler) -> Response:
+        """Pass the draft through every slot to `core`, and the reply back."""
+        return await self._from(0, state, draft, core)
+
+    async def _from(self, at: int, state: State, draft: Draft, core: Handler) -> Response:
+        if at == len(self.slots):
+            return await core(draft)
+
+        async def call_next(marked: Draft) -> Response:
+            return await self._from(at + 1, state, marked, core)
+
+        return await self.slots[at].wrap_model_call(state, draft, call_next)
+
+
+class Capture:
+    """The core of an inspect: keeps the draft and answers nothing."""
+
+    draft: Draft | None = None
+
+    async def __call__(self, draft: Draft) -> Response:
+        self.draft = draft
+        return Response(content=(), stop_reason=StopReason.END_TURN, usage=Usage())
+
+
+@lru_cache(maxsize=4096)
+def _sourced_tool(tool: ToolSpec) -> SourcedTool:
+    # A specification is immutable and comes back at every call: counted once.
+    return SourcedTool(tool_part(tool.name), tool, estimator.count([estimator.tool_text(tool)])[0])
+
+
+def _text_item(seq: int, text: str) -> MessageDigest:
+    made = digest("user", (text_block(text),), None)
+    return MessageDigest(
+        seq, made.role, None, made.chars, made.tokens, made.preview, made.sha256, made.plain, made.blocks
+    )

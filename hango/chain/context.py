@@ -1,0 +1,161 @@
+"""The inspector: draft the next call of a session without sending it, and turn the draft into a snapshot.
+
+The draft comes through the real chain; a capture handler stands where the provider would. Nothing is written and no
+model is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from hango import __version__, jsontext
+from hango.chain import base as bases
+from hango.chain import context_overrides, counting, problems, snapshot
+from hango.chain.chain import Capture
+from hango.chain.deps import Deps
+from hango.chain.draft import Draft
+from hango.chain.estimator import tool_text
+from hango.chain.history import Turn
+from hango.chain.snapshot import Group, Groups, Snapshot
+from hango.chain.stack import build_chain
+from hango.chain.state import State
+from hango.domain import AgentID, Override, SessionID
+from hango.messages import Block, Request, read_content
+from hango.store import messages
+from hango.store.connection import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a caller changes for one call: unsaved overrides, extra user text, an earlier end of the history."""
+
+    overrides: Sequence[Override] = ()
+    message: str | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """The next call of a session, drafted. `sha256` is equal for equal states, and equal values mean equal bodies."""
+
+    session_id: SessionID
+    agent_id: AgentID
+    state: State
+    draft: Draft
+    stale: tuple[context_overrides.Stale, ...]
+    sha256: str
+
+
+Bodies = Mapping[int, Sequence[Block]]
+
+
+async def draft_next_call(
+    scope: Scope, deps: Deps, session_id: SessionID, wanted: Wanted | None = None
+) -> Drafted:
+    """Draft the next call through the real chain. Raises NotFound, Invalid (a part that cannot be)."""
+    wanted = wanted or Wanted()
+    base = await bases.current(scope, session_id)
+    state = await bases.build_state(scope, deps, base, extra_text=wanted.message, until=wanted.until)
+    chain = build_chain(state.agent.builtin)
+    await chain.before_run(state, scope, seconds=deps.settings.before_run_max)
+    draft = chain.draft(state)
+    marked = context_overrides.mark(draft, wanted.overrides, scope="call", last_seq=base.through_seq)
+    capture = Capture()
+    await chain.model_call(state, replace(draft, marks=marked.marks), capture)
+    assert capture.draft is not None, "a slot did not call on"
+    found = problems.find(capture.draft, state.agent, state.dialect)
+    done = replace(capture.draft, problems=found)
+    return Drafted(session_id, base.agent_id, state, done, marked.stale, request_sha256(state, done))
+
+
+async def load_bodies(scope: Scope, drafted: Drafted) -> Bodies:
+    """The blocks of every persisted message of the draft. Only a real request and a provider's count need them."""
+    seqs = [item.seq for item in drafted.draft.messages if item.seq > 0]
+    if not seqs:
+        return {}
+    found = await messages.bodies(scope, drafted.session_id, after_seq=seqs[0] - 1, through_seq=seqs[-1])
+    return {seq: read_content(content) for seq, content in found.items()}
+
+
+def request_of(drafted: Drafted, bodies: Bodies) -> Request:
+    """The provider-neutral request of a draft."""
+    return drafted.draft.to_request(drafted.state.agent, bodies)
+
+
+def provider_body(deps: Deps, drafted: Drafted, bodies: Bodies) -> bytes:
+    """The body as the provider would get it: compact JSON text, no secret in it."""
+    return deps.providers.get(drafted.state.agent.provider).body(request_of(drafted, bodies))
+
+
+async def take_snapshot(deps: Deps, drafted: Drafted, bodies: Bodies | None = None) -> Snapshot:
+    """The whole snapshot. With `bodies` the provider's counter is asked for the totals, where there is one."""
+    made = estimated_snapshot(drafted)
+    if bodies is not None:
+        totals = await counting.totals(deps, drafted.draft, drafted.state, drafted.sha256, bodies)
+        if totals is not None:
+            made.counted = "provider"
+            made.total_before, made.total_after = totals
+    return made
+
+
+def estimated_snapshot(drafted: Drafted) -> Snapshot:
+    """The snapshot by estimates alone. Pure."""
+    draft, state = drafted.draft, drafted.state
+    size = draft.size
+    assert size is not None, "the summarization slot sets the sizes"
+    return Snapshot(
+        session_id=str(drafted.session_id),
+        agent_id=str(drafted.agent_id),
+        model=state.agent.model,
+        provider=state.agent.provider,
+        system=snapshot.system_parts(draft, size.system),
+        tools=snapshot.tool_parts(draft, size.tools),
+        messages=snapshot.message_parts(draft, size.messages),
+        groups=Groups(
+            Group(size.system.before, size.system.after),
+            Group(size.tools.before, size.tools.after),
+            Group(size.messages.before, size.messages.after),
+        ),
+        total_before=size.before,
+        total_after=size.after,
+        counted="estimate",
+        estimate_before=size.before,
+        estimate_after=size.after,
+        would_compact=draft.would_compact,
+        compact_at=draft.compact_at,
+        window=state.window,
+        problems=[snapshot.problem(detail) for detail in draft.problems],
+        stale=[snapshot.stale_override(stale) for stale in drafted.stale],
+        request_sha256=drafted.sha256,
+    )
+
+
+def request_sha256(state: State, draft: Draft) -> str:
+    """A digest over all that the body is made of, without reading a message's body."""
+    assert draft.repair is not None
+    agent, kept = state.agent, draft.kept_messages()
+    head = {
+        "version": __version__,
+        "model": agent.model,
+        "max_output_tokens": agent.max_output_tokens,
+        "params": agent.params,
+        "ttl": agent.cache.ttl,
+        "mark": draft.breakpoint,
+        "system": [(part, text) for part, text in draft.kept_system()],
+        "tools": [tool_text(item.value) for item in draft.kept_tools()],
+        # Of a turn that is put together its blocks matter; the messages' own digests follow below.
+        "turns": [
+            turn
+            if isinstance(turn, int)
+            else [turn.role, *((ref.item, ref.block, ref.missing) for ref in turn.blocks)]
+            for turn in (draft.repair.turns if any(isinstance(t, Turn) for t in draft.repair.turns) else ())
+        ],
+        "marks": sorted(
+            (part, mark.replacement) for part, mark in draft.marks.items() if mark.replacement is not None
+        ),
+    }
+    made = sha256(jsontext.dumps(head).encode())
+    made.update("".join([item.sha256 for item in kept]).encode())
+    return made.hexdigest()

@@ -1,0 +1,122 @@
+"""The digest of a message: all that rules, totals and the list need of it, computed once, at the write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from hango import jsontext
+from hango.chain import estimator
+from hango.domain import BlockDigest, MessageDigest
+from hango.messages import Block, Message, MessageRole, content_json, is_blank, is_call, is_result
+
+PREVIEW_CHARS = 200  # code points
+
+
+def digest(role: str, blocks: Sequence[Block], model: str | None) -> MessageDigest:
+    """The digest of one message that has no place yet (seq 0)."""
+    return digests([Message(MessageRole(role), tuple(blocks), model)])[0]
+
+
+def digests(messages: Iterable[Message]) -> list[MessageDigest]:
+    """Digests of many messages with one call of the tokenizer."""
+    batch = [(message, [estimator.block_texts(block) for block in message.content]) for message in messages]
+    counted = iter(estimator.count([text for _, parts in batch for texts, _ in parts for text in texts]))
+    made = []
+    for message, parts in batch:
+        tokens = [sized + sum(next(counted) for _ in texts) for texts, sized in parts]
+        made.append(_digest(message, tokens))
+    return made
+
+
+def body_sha256(role: str, content: str, model: str | None) -> str:
+    """Hex digest over role, model and the stored text of the blocks."""
+    return sha256(f"{role}\n{model or ''}\n{content}".encode()).hexdigest()
+
+
+def shown(block: Block) -> str:
+    """A block as text for people. Binary, encrypted and redacted content is described, never shown."""
+    view = block.view
+    if view.type == "text":
+        return view.text or ""
+    if is_call(view.type):
+        return f"{view.name or ''}({jsontext.plain(bytes(view.input).decode())})"
+    if view.type in ("tool_result", "mcp_tool_result"):
+        return _shown_content(view.content)
+    if view.type == "thinking":
+        return view.thinking or "[thinking, encrypted]"
+    if view.type == "redacted_thinking":
+        return "[thinking, redacted]"
+    if view.type in ("image", "document"):
+        return _shown_source(view.type, view.source)
+    return f"[{view.type}, {len(block.json):,} characters]"
+
+
+def shown_text(blocks: Sequence[Block]) -> str:
+    """A message as text: its blocks, one under the other."""
+    return "\n".join(shown(block) for block in blocks) if len(blocks) != 1 else shown(blocks[0])
+
+
+def _digest(message: Message, tokens: Sequence[int]) -> MessageDigest:
+    blocks = tuple(
+        _block(block, count, message.model) for block, count in zip(message.content, tokens, strict=True)
+    )
+    text = shown_text(message.content)
+    return MessageDigest(
+        seq=0,
+        role=str(message.role),
+        model=message.model,
+        chars=len(text),
+        tokens=sum(tokens),
+        preview=text[:PREVIEW_CHARS],
+        sha256=body_sha256(message.role, content_json(message.content), message.model),
+        plain=bool(blocks) and message.role != "system" and all(_is_plain(block) for block in blocks),
+        blocks=blocks,
+    )
+
+
+def _block(block: Block, tokens: int, model: str | None) -> BlockDigest:
+    view = block.view
+    call = is_call(view.type)
+    return BlockDigest(
+        type=view.type,
+        tokens=tokens,
+        id=view.id if call else view.tool_use_id if is_result(view.type) else None,
+        name=view.name if call else None,
+        signer=_signer(block, model),
+        blank=view.type == "text" and is_blank(view.text or ""),
+        odd=call and not bytes(view.input).startswith(b"{"),
+    )
+
+
+def _signer(block: Block, model: str | None) -> str | None:
+    view = block.view
+    if (view.type == "thinking" and view.signature) or (view.type == "redacted_thinking" and view.data):
+        return model or ""
+    return None
+
+
+def _is_plain(block: BlockDigest) -> bool:
+    return block.type == "text" and not block.blank
+
+
+def _shown_content(content: msgspec.Raw) -> str:
+    raw = bytes(content)
+    if not raw or raw == b"null":
+        return ""
+    if raw.startswith(b'"'):
+        return msgspec.json.decode(raw, type=str)
+    inner = estimator.nested_blocks(content)
+    return "\n".join(shown(block) for block in inner) if inner else jsontext.plain(raw.decode())
+
+
+def _shown_source(type: str, raw: msgspec.Raw) -> str:
+    source = estimator.read_source(raw)
+    if source.type == "text":
+        return source.data
+    if source.type == "base64":
+        size = len(source.data) * 3 // 4
+        return f"[{type} {source.media_type}, {size:,} bytes]"
+    return f"[{type} by {source.type or 'reference'}]"

@@ -1,0 +1,144 @@
+"""The request being assembled. Every item keeps its part; an override marks it and drops nothing.
+
+Messages are digests: a draft of 10,000 messages reads no body. `to_request` is the one place that drops what is left
+out and takes the provenance off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from hango.chain.history import Repair
+from hango.chain.parts import EXTRA, SUMMARY, message_part
+from hango.chain.size import Size
+from hango.domain import AgentDefinition, MessageDigest, Override, OverrideAction, PartID
+from hango.errors import Detail
+from hango.messages import Block, Message, MessageRole, Request, SystemText, ToolSpec, text_block, tool_result
+
+T = TypeVar("T")
+
+# Items of a history that are not persisted messages have these numbers.
+SUMMARY_SEQ = 0
+EXTRA_SEQ = -1
+
+NOT_CARRIED_OUT = "This call was not carried out: it has no result in the history."
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced(Generic[T]):
+    """A value, the part it came from, and its size in tokens of the counting encoding."""
+
+    part: PartID
+    value: T
+    tokens: int
+
+
+SourcedBlock = Sourced[str]  # the text of one system block
+SourcedTool = Sourced[ToolSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What happens to a part: its override, or that it leaves with its partner."""
+
+    override: Override | None = None
+    paired: bool = False
+    tokens: int = 0  # of the replacement
+
+    @property
+    def excluded(self) -> bool:
+        return self.paired or (self.override is not None and self.override.action is OverrideAction.EXCLUDE)
+
+    @property
+    def replacement(self) -> str | None:
+        return self.override.replacement if self.override else None
+
+
+NO_MARK = Mark()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The next request, still knowing where everything came from.
+
+    `messages` are the items of the history in order: the summary first (seq 0), the extra text last (seq -1).
+    `repair` says how the items that are not left out go on the wire. `breakpoint` is a part, not an index, so that it
+    survives exclusion. `problems` are what people should know about this request.
+    """
+
+    system: tuple[SourcedBlock, ...]
+    tools: tuple[SourcedTool, ...]
+    messages: tuple[MessageDigest, ...]
+    texts: Mapping[int, str] = field(default_factory=dict)  # of the items that are not persisted, by seq
+    marks: Mapping[PartID, Mark] = field(default_factory=dict)
+    repair: Repair | None = None
+    breakpoint: PartID | None = None
+    would_compact: bool = False
+    compact_at: int | None = None
+    problems: tuple[Detail, ...] = ()
+
+    size: Size | None = None
+
+    def mark(self, part: PartID) -> Mark:
+        return self.marks.get(part, NO_MARK)
+
+    def kept_system(self) -> list[tuple[PartID, str]]:
+        """Part and text of each system block that is sent: not left out, and not empty."""
+        return [
+            (item.part, text)
+            for item in self.system
+            if not (mark := self.mark(item.part)).excluded
+            and (text := mark.replacement or item.value).strip()
+        ]
+
+    def kept_tools(self) -> list[SourcedTool]:
+        return [item for item in self.tools if not self.mark(item.part).excluded]
+
+    def kept_messages(self) -> Sequence[MessageDigest]:
+        """The items that no override leaves out; the whole history when there is no override."""
+        left_out = {part for part, mark in self.marks.items() if mark.excluded}
+        if not any(part.startswith("message:") or part in (SUMMARY, EXTRA) for part in left_out):
+            return self.messages
+        return [item for item in self.messages if message_part(item.seq) not in left_out]
+
+    def to_request(self, agent: AgentDefinition, bodies: Mapping[int, Sequence[Block]]) -> Request:
+        """Drop what is left out, repair what is sent, take the provenance off.
+
+        `bodies` holds the blocks of every kept persisted message, by seq.
+        """
+        system = self.kept_system()
+        return Request(
+            model=agent.model_name,
+            system=tuple(SystemText(text, marked=part == self.breakpoint) for part, text in system),
+            tools=tuple(item.value for item in self.kept_tools()),
+            messages=self._wire_messages(bodies),
+            max_output_tokens=agent.max_output_tokens,
+            params=agent.params,
+            mark_last_tool=self.breakpoint is not None and self.breakpoint.startswith("tool:"),
+            cache_ttl=agent.cache.ttl,
+        )
+
+    def _wire_messages(self, bodies: Mapping[int, Sequence[Block]]) -> tuple[Message, ...]:
+        assert self.repair is not None, "the context_overrides slot sets the repair"
+        kept = self.kept_messages()
+
+        def blocks(index: int) -> Sequence[Block]:
+            seq = kept[index].seq
+            return (text_block(self.texts[seq]),) if seq in self.texts else bodies[seq]
+
+        made = []
+        for turn in self.repair.turns:
+            if isinstance(turn, int):
+                item = kept[turn]
+                made.append(Message(MessageRole(item.role), tuple(blocks(turn)), item.model))
+                continue
+            content = [
+                tool_result(ref.missing, NOT_CARRIED_OUT, is_error=True)
+                if ref.missing is not None
+                else blocks(ref.item)[ref.block]
+                for ref in turn.blocks
+            ]
+            made.append(Message(MessageRole(turn.role), tuple(content), turn.model))
+        return tuple(made)

@@ -1,0 +1,62 @@
+"""What people should know about a request before it is sent: why it could not be, or what is changed on the wire."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hango.chain.draft import Draft
+from hango.chain.parts import tool_part
+from hango.chain.providers.schemas import check_schema
+from hango.dialect import Dialect
+from hango.domain import AgentDefinition
+from hango.errors import Detail, Reason
+from hango.messages import ToolSpec
+
+
+def find(draft: Draft, agent: AgentDefinition, dialect: Dialect) -> tuple[Detail, ...]:
+    """All problems of a draft, in the order of its parts; those of the history come from its repair."""
+    assert draft.repair is not None, "the context_overrides slot sets the repair"
+    tools = [item.value for item in draft.kept_tools()]
+    return (
+        *draft.problems,
+        *_empty_blocks(draft),
+        *(detail for tool in tools for detail in _of_tool(tool, dialect)),
+        *_of_params(agent, {tool.name for tool in tools}, dialect),
+        *draft.repair.problems,
+    )
+
+
+def _empty_blocks(draft: Draft) -> list[Detail]:
+    message = "The system block is empty or white space and is not sent."
+    return [
+        Detail(Reason.EMPTY_TEXT, message, part=item.part)
+        for item in draft.system
+        if not draft.mark(item.part).excluded
+        and not (draft.mark(item.part).replacement or item.value).strip()
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _of_tool(tool: ToolSpec, dialect: Dialect) -> tuple[Detail, ...]:
+    found = []
+    if not dialect.tool_name.fullmatch(tool.name):
+        message = (
+            f"The provider does not take the name of the tool '{tool.name}': it goes out in a cleaned form."
+        )
+        found.append(Detail(Reason.BAD_TOOL_NAME, message, part=tool_part(tool.name)))
+    if (fault := check_schema(tool, dialect)) is not None:
+        found.append(fault)
+    return tuple(found)
+
+
+def _of_params(agent: AgentDefinition, tools: set[str], dialect: Dialect) -> list[Detail]:
+    found = [
+        Detail(Reason.PARAM_NOT_TAKEN, f"The provider does not take the parameter '{name}': it is not sent.")
+        for name in agent.params
+        if name not in dialect.params
+    ]
+    choice = agent.params.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") == "tool" and choice.get("name") not in tools:
+        message = "The parameter 'tool_choice' names a tool that is not sent: it falls back to auto."
+        found.append(Detail(Reason.TOOL_CHOICE_DROPPED, message))
+    return found
