@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 import structlog
 
 from hango import logs
 from hango.config import LogFormat, LogLevel, Settings
 from hango.domain import SessionID
-from hango.errors import HangoError, Unavailable
+from hango.errors import Unavailable
 from hango.logs import Log
 from hango.messages import read_content
 
@@ -116,7 +117,7 @@ def test_a_database_error_keeps_the_names_that_are_no_content() -> None:
 
 def test_the_places_are_hangos_own() -> None:
     """The innermost lines of hango's own code are named, not those of a library below it."""
-    with pytest.raises(HangoError) as refused:
+    with pytest.raises(msgspec.DecodeError) as refused:
         read_content("{")
 
     assert logs.described(refused.value)["at"].split(":")[0] in {"hango/messages.py", "hango/jsontext.py"}
