@@ -1,18 +1,18 @@
 """Every failure a caller may meet: the class is the meaning, its docstring the default text.
 
-    HangoError
-      Malformed 400          not_json, too_deep
-      Unauthenticated 401    unauthenticated
-      QuotaExceeded 402      quota_exceeded
-      NotFound 404           not_found             not there and not yours alike; there is no 403
-      Conflict 409           conflict, run_active
-      PreconditionFailed 412 precondition_failed
-      TooLarge 413           too_large
-      Invalid 422            the first detail's reason, else invalid
-      RateLimited 429        rate_limited
-      ProviderFailed 502     provider_failed
-      Unavailable 503        unavailable
-      ProviderTimeout 504    provider_timeout
+HangoError
+  Malformed 400          not_json, too_deep
+  Unauthenticated 401    unauthenticated
+  QuotaExceeded 402      quota_exceeded
+  NotFound 404           not_found             not there and not yours alike; there is no 403
+  Conflict 409           conflict, run_active
+  PreconditionFailed 412 precondition_failed
+  TooLarge 413           too_large
+  Invalid 422            the first detail's reason, else invalid
+  RateLimited 429        rate_limited
+  ProviderFailed 502     provider_failed
+  Unavailable 503        unavailable
+  ProviderTimeout 504    provider_timeout
 """
 
 from __future__ import annotations
@@ -162,9 +162,7 @@ class Invalid(HangoError):
         return self.errors[0].reason.value if self.errors else self.code
 
     @classmethod
-    def because(
-        cls, reason: Reason, message: str, *, part: str | None = None, pointer: str | None = None
-    ) -> Invalid:
+    def because(cls, reason: Reason, message: str, *, part: str | None = None, pointer: str | None = None) -> Invalid:
         return cls(message, errors=[Detail(reason, message, part, pointer)])
 
 

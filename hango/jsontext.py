@@ -37,9 +37,7 @@ def read(body: bytes) -> Any:
     except UnicodeDecodeError:
         raise Malformed("The body is not UTF-8.") from None
     try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_no_constant, parse_int=_integer
-        )
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_int=_integer)
     except Malformed:
         raise
     except (ValueError, RecursionError):

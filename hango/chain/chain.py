@@ -33,7 +33,7 @@ class Chain:
                     await slot.before_run(state, scope)
         except TimeoutError:
             raise Unavailable(
-                f"Reading the files of the session took longer than {seconds:g} s. Try again, or raise HANGO_BEFORE_RUN_MAX."
+                f"Reading the session took longer than {seconds:g} s. Try again, or raise HANGO_BEFORE_RUN_MAX."
             ) from None
 
     def system_blocks(self, state: State) -> tuple[SourcedBlock, ...]:

@@ -51,9 +51,7 @@ class Drafted:
 Bodies = Mapping[int, Sequence[Block]]
 
 
-async def draft_next_call(
-    scope: Scope, deps: Deps, session_id: SessionID, wanted: Wanted | None = None
-) -> Drafted:
+async def draft_next_call(scope: Scope, deps: Deps, session_id: SessionID, wanted: Wanted | None = None) -> Drafted:
     """Draft the next call through the real chain. Raises NotFound, Invalid (a part that cannot be)."""
     wanted = wanted or Wanted()
     base = await bases.current(scope, session_id)
@@ -147,14 +145,10 @@ def request_sha256(state: State, draft: Draft) -> str:
         "tools": [tool_text(item.value) for item in draft.kept_tools()],
         # Of a turn that is put together its blocks matter; the messages' own digests follow below.
         "turns": [
-            turn
-            if isinstance(turn, int)
-            else [turn.role, *((ref.item, ref.block, ref.missing) for ref in turn.blocks)]
+            turn if isinstance(turn, int) else [turn.role, *((ref.item, ref.block, ref.missing) for ref in turn.blocks)]
             for turn in (draft.repair.turns if any(isinstance(t, Turn) for t in draft.repair.turns) else ())
         ],
-        "marks": sorted(
-            (part, mark.replacement) for part, mark in draft.marks.items() if mark.replacement is not None
-        ),
+        "marks": sorted((part, mark.replacement) for part, mark in draft.marks.items() if mark.replacement is not None),
     }
     made = sha256(jsontext.dumps(head).encode())
     made.update("".join([item.sha256 for item in kept]).encode())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hango.chain import estimator
 from hango.chain.draft import Draft, Mark
 from hango.chain.pairs import Pairing, pair
-from hango.chain.parts import PartKind, ParsedPart, message_part, parse
+from hango.chain.parts import ParsedPart, PartKind, message_part, parse
 from hango.domain import MessageDigest, Override, OverrideAction, PartID
 from hango.errors import Invalid, Reason
 from hango.jsontext import is_text
@@ -47,7 +47,9 @@ def read(exclude: Sequence[str], replace: Mapping[str, str]) -> list[Override]:
 def check_replacement(part: ParsedPart, replacement: str) -> None:
     """Raise Invalid when a part cannot be replaced, or not by this text."""
     if part.kind is PartKind.TOOL:
-        message = f"The part '{part.id}' cannot be replaced: its arguments are validated by its schema. Exclude it instead."
+        message = (
+            f"The part '{part.id}' cannot be replaced: its arguments are validated by its schema. Exclude it instead."
+        )
         raise Invalid.because(Reason.REPLACE_TOOL, message, part=part.id)
     if not is_text(replacement):
         message = f"The replacement of '{part.id}' holds NUL or half of a surrogate pair."

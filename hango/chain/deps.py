@@ -22,9 +22,7 @@ class Deps:
     store: Store
     providers: Providers
     models: Models
-    counts: OrderedDict[str, tuple[int, int]] = field(
-        default_factory=OrderedDict
-    )  # of providers, see counting.py
+    counts: OrderedDict[str, tuple[int, int]] = field(default_factory=OrderedDict)  # of providers, see counting.py
     _definitions: OrderedDict[AgentVersionID, AgentDefinition] = field(default_factory=OrderedDict)
 
     async def definition(self, scope: Scope, version: AgentVersionID) -> AgentDefinition:

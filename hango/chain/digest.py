@@ -60,9 +60,7 @@ def shown_text(blocks: Sequence[Block]) -> str:
 
 
 def _digest(message: Message, tokens: Sequence[int]) -> MessageDigest:
-    blocks = tuple(
-        _block(block, count, message.model) for block, count in zip(message.content, tokens, strict=True)
-    )
+    blocks = tuple(_block(block, count, message.model) for block, count in zip(message.content, tokens, strict=True))
     text = shown_text(message.content)
     return MessageDigest(
         seq=0,

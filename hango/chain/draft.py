@@ -89,8 +89,7 @@ class Draft:
         return [
             (item.part, text)
             for item in self.system
-            if not (mark := self.mark(item.part)).excluded
-            and (text := mark.replacement or item.value).strip()
+            if not (mark := self.mark(item.part)).excluded and (text := mark.replacement or item.value).strip()
         ]
 
     def kept_tools(self) -> list[SourcedTool]:

@@ -48,9 +48,7 @@ class Repair:
     problems: tuple[Detail, ...]
 
 
-def repair(
-    items: Sequence[MessageDigest], dialect: Dialect, model: str, *, has_tools: bool, prefill: bool
-) -> Repair:
+def repair(items: Sequence[MessageDigest], dialect: Dialect, model: str, *, has_tools: bool, prefill: bool) -> Repair:
     """Repair for one provider and model ("<provider>/<name>"). `prefill`: the model may go on from an assistant."""
     return _Repairer(items, dialect, model).run(has_tools=has_tools, prefill=prefill)
 
@@ -59,9 +57,7 @@ def sendable_tokens(item: MessageDigest, dialect: Dialect, model: str) -> int:
     """Tokens of an item's blocks that would be sent, looking at the item alone."""
     if item.plain:
         return item.tokens
-    return sum(
-        block.tokens for at, block in enumerate(item.blocks) if _refusal(item, at, dialect, model) is None
-    )
+    return sum(block.tokens for at, block in enumerate(item.blocks) if _refusal(item, at, dialect, model) is None)
 
 
 def _refusal(item: MessageDigest, at: int, dialect: Dialect, model: str) -> Reason | None:
@@ -123,8 +119,8 @@ class _Repairer:
     def _drop_unpaired(self, pairing: Pairing) -> None:
         last = len(self.items) - 1
         for place in pairing.orphans:
-            call = is_call(self.items[place[0]].blocks[place[1]].type)
-            reason = Reason.UNPAIRED_TOOL_USE if call else Reason.UNPAIRED_TOOL_RESULT
+            is_use = is_call(self.items[place[0]].blocks[place[1]].type)
+            reason = Reason.UNPAIRED_TOOL_USE if is_use else Reason.UNPAIRED_TOOL_RESULT
             self.dropped.setdefault(place, reason)
         for place in pairing.doubled:
             self.dropped.setdefault(place, Reason.DUPLICATE_TOOL_USE_ID)
@@ -149,16 +145,12 @@ class _Repairer:
             item = call.place[0]
             if call.result is None or call.result in self.dropped:
                 ref = Ref(missing=call.id)
-                self._report(
-                    item, Reason.UNPAIRED_TOOL_USE, "A call has no result; an error result is sent for it."
-                )
+                self._report(item, Reason.UNPAIRED_TOOL_USE, "A call has no result; an error result is sent for it.")
             else:
                 ref = Ref(*call.result)
                 self.moved[call.result] = item
                 if self._is_far(call):
-                    self._report(
-                        call.result[0], Reason.RESULT_MOVED, "A result is sent right after its call."
-                    )
+                    self._report(call.result[0], Reason.RESULT_MOVED, "A result is sent right after its call.")
             self.results.setdefault(item, []).append(ref)
 
     def _is_far(self, call: Call) -> bool:
@@ -206,9 +198,7 @@ class _Repairer:
             self.turns.append(i)
             return
         if rest and here and rest[0] < here[-1]:
-            self._report(
-                i, Reason.RESULT_BEFORE_TEXT, "Results are sent before the other blocks of a message."
-            )
+            self._report(i, Reason.RESULT_BEFORE_TEXT, "Results are sent before the other blocks of a message.")
         results = pending if len(here) != len(pending) else [Ref(i, at) for at in here]
         self.turns.append(Turn("user", (*results, *(Ref(i, at) for at in rest)), self.items[i].model))
 
@@ -266,9 +256,7 @@ class _Repairer:
         for i, kept in self.kept.items():
             item = self.items[i]
             if item.role == "system" and kept and not self.dialect.system_in_history:
-                self._report(
-                    i, Reason.SYSTEM_IN_HISTORY, "A system message of the history is sent marked as such."
-                )
+                self._report(i, Reason.SYSTEM_IN_HISTORY, "A system message of the history is sent marked as such.")
             if any(item.blocks[at].odd for at in kept):
                 self._report(i, Reason.BAD_TOOL_ARGUMENTS, "The arguments of a call are no JSON object.")
 

@@ -51,9 +51,7 @@ class Models:
             try:
                 models.row(name)
             except (Invalid, msgspec.ValidationError) as error:
-                raise WrongSetting(
-                    f"HANGO_MODELS: the row '{name}' of {path or TABLE} is wrong: {error}."
-                ) from None
+                raise WrongSetting(f"HANGO_MODELS: the row '{name}' of {path or TABLE} is wrong: {error}.") from None
         return models
 
     def row(self, model: str) -> ModelRow:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hango.domain import MessageDigest
+from hango.domain import BlockDigest, MessageDigest
 from hango.messages import is_call, is_result
 
 Place = tuple[int, int]  # (index of the item, index of the block in it)
@@ -38,46 +38,51 @@ class Pairing:
 
 def pair(items: Sequence[MessageDigest]) -> Pairing:
     """Pair every call with its results."""
-    made = Pairing()
-    unanswered: dict[str, list[Call]] = {}
-    answered: dict[str, Call] = {}
+    pairer = _Pairer()
     for index, item in enumerate(items):
-        if item.plain:
-            continue
+        if not item.plain:
+            pairer.take(index, item)
+    return pairer.made
+
+
+class _Pairer:
+    """One walk over a history: the calls that wait for a result, and those that have one, by id."""
+
+    def __init__(self) -> None:
+        self.made = Pairing()
+        self.unanswered: dict[str, list[Call]] = {}
+        self.answered: dict[str, Call] = {}
+
+    def take(self, index: int, item: MessageDigest) -> None:
         own: set[str] = set()
         for at, block in enumerate(item.blocks):
+            place = (index, at)
             if is_call(block.type):
-                client = block.type == "tool_use"
-                if not block.id or (client and item.role != "assistant"):
-                    made.orphans.append((index, at))
-                elif block.id in own:
-                    made.doubled.append((index, at))
-                else:
-                    own.add(block.id)
-                    call = Call((index, at), block.id, client)
-                    made.calls.append(call)
-                    unanswered.setdefault(block.id, []).append(call)
+                self._call(place, item.role, block, own)
             elif is_result(block.type):
-                _answer(made, unanswered, answered, block.id or "", (index, at), item.role, block.type)
-    return made
+                self._result(place, item.role, block)
 
+    def _call(self, place: Place, role: str, block: BlockDigest, own: set[str]) -> None:
+        client = block.type == "tool_use"
+        if not block.id or (client and role != "assistant"):
+            self.made.orphans.append(place)
+        elif block.id in own:
+            self.made.doubled.append(place)
+        else:
+            own.add(block.id)
+            call = Call(place, block.id, client)
+            self.made.calls.append(call)
+            self.unanswered.setdefault(block.id, []).append(call)
 
-def _answer(
-    made: Pairing,
-    unanswered: dict[str, list[Call]],
-    answered: dict[str, Call],
-    id: str,
-    place: Place,
-    role: str,
-    type: str,
-) -> None:
-    if type == "tool_result" and role != "user":
-        made.orphans.append(place)
-    elif waiting := unanswered.get(id):
-        call = waiting.pop()
-        call.result = place
-        answered[id] = call
-    elif id in answered:
-        answered[id].more.append(place)
-    else:
-        made.orphans.append(place)
+    def _result(self, place: Place, role: str, block: BlockDigest) -> None:
+        id = block.id or ""
+        if block.type == "tool_result" and role != "user":
+            self.made.orphans.append(place)
+        elif waiting := self.unanswered.get(id):
+            call = waiting.pop()
+            call.result = place
+            self.answered[id] = call
+        elif id in self.answered:
+            self.answered[id].more.append(place)
+        else:
+            self.made.orphans.append(place)

@@ -76,7 +76,8 @@ def parse(text: str) -> ParsedPart:
         return ParsedPart(PartID(text), PartKind.TOOL, name)
     raise Invalid.because(
         Reason.BAD_PART_ID,
-        "A part id is not well formed: use system:<name>, system:memory:<path>, tool:<name>, message:<number> or summary.",
+        "A part id is not well formed: it is system:<name>, system:memory:<path>, tool:<name>, message:<number>"
+        " or summary.",
         part=text[:200] if _is_name(text[:200]) else None,
     )
 
@@ -104,8 +105,6 @@ def _is_contributor(name: str) -> bool:
 def _is_name(name: str) -> bool:
     if not 0 < len(name) <= MAX_NAME:
         return False
-    return (
-        name.isascii()
-        and name.isprintable()
-        or not any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in name)
+    return (name.isascii() and name.isprintable()) or not any(
+        unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in name
     )

@@ -31,8 +31,7 @@ def _empty_blocks(draft: Draft) -> list[Detail]:
     return [
         Detail(Reason.EMPTY_TEXT, message, part=item.part)
         for item in draft.system
-        if not draft.mark(item.part).excluded
-        and not (draft.mark(item.part).replacement or item.value).strip()
+        if not draft.mark(item.part).excluded and not (draft.mark(item.part).replacement or item.value).strip()
     ]
 
 
@@ -40,9 +39,7 @@ def _empty_blocks(draft: Draft) -> list[Detail]:
 def _of_tool(tool: ToolSpec, dialect: Dialect) -> tuple[Detail, ...]:
     found = []
     if not dialect.tool_name.fullmatch(tool.name):
-        message = (
-            f"The provider does not take the name of the tool '{tool.name}': it goes out in a cleaned form."
-        )
+        message = f"The provider does not take the name of the tool '{tool.name}': it goes out in a cleaned form."
         found.append(Detail(Reason.BAD_TOOL_NAME, message, part=tool_part(tool.name)))
     if (fault := check_schema(tool, dialect)) is not None:
         found.append(fault)

@@ -1,4 +1,4 @@
-"""The snapshot: a draft as its readers get it. Shapes are api.md's; tokens are estimates unless counted by a provider."""
+"""The snapshot: a draft as its readers get it. Tokens are estimates unless counted by a provider."""
 
 from __future__ import annotations
 
@@ -81,30 +81,23 @@ class Snapshot(msgspec.Struct):
     problems: list[Problem]
     stale: list[StaleOverride]
     request_sha256: str
-    next_after: int | None | UnsetType = UNSET
+    next_after: int | UnsetType | None = UNSET
 
 
 def system_parts(draft: Draft, sizes: GroupSize) -> list[Part]:
     kept = {part for part, _ in draft.kept_system()}
-    return [
-        _part(
-            draft,
-            item,
-            PartKind.SYSTEM,
-            draft.mark(item.part).replacement or item.value,
-            sizes,
-            i,
-            item.part in kept,
-        )
-        for i, item in enumerate(draft.system)
-    ]
+    made = []
+    for at, item in enumerate(draft.system):
+        text = draft.mark(item.part).replacement or item.value
+        made.append(_part(draft, item, sizes, at, text=text, kept=item.part in kept))
+    return made
 
 
 def tool_parts(draft: Draft, sizes: GroupSize) -> list[Part]:
     kept = {item.part for item in draft.kept_tools()}
     return [
-        _part(draft, item, PartKind.TOOL, tool_shown(item.value), sizes, i, item.part in kept)
-        for i, item in enumerate(draft.tools)
+        _part(draft, item, sizes, at, text=tool_shown(item.value), kept=item.part in kept)
+        for at, item in enumerate(draft.tools)
     ]
 
 
@@ -158,9 +151,7 @@ def _name_special(part: Part, seq: int) -> None:
     part.seq = UNSET
 
 
-def _part(
-    draft: Draft, item: Sourced[Any], kind: PartKind, text: str, sizes: GroupSize, at: int, kept: bool
-) -> Part:
+def _part(draft: Draft, item: Sourced[Any], kind: PartKind, text: str, sizes: GroupSize, at: int, kept: bool) -> Part:
     mark = draft.mark(item.part)
     return Part(
         id=item.part,

@@ -47,8 +47,7 @@ TOOLS = (
         "edit_file",
         "Replace a text in a file. The old text must stand there exactly once, unless replace_all is true.",
         _schema(
-            _PATH
-            + ',"old_text":{"type":"string"},"new_text":{"type":"string"},"replace_all":{"type":"boolean"}',
+            _PATH + ',"old_text":{"type":"string"},"new_text":{"type":"string"},"replace_all":{"type":"boolean"}',
             "path",
             "old_text",
             "new_text",

@@ -18,6 +18,4 @@ class ToolAllowlistMiddleware(Middleware):
         names = {tool.name for tool in allowed(state, (item.value for item in draft.tools))}
         if len(names) == len(draft.tools):
             return await call_next(draft)
-        return await call_next(
-            replace(draft, tools=tuple(item for item in draft.tools if item.value.name in names))
-        )
+        return await call_next(replace(draft, tools=tuple(item for item in draft.tools if item.value.name in names)))
