@@ -50,17 +50,22 @@ def as_arguments(input: msgspec.Raw) -> msgspec.Raw:
 
 
 def split_result(block: Block) -> tuple[str, list[Block]]:
-    """The text of a result and its other blocks. Content that is neither text nor blocks counts as text."""
-    content = bytes(block.view.content)
-    if not content or content == b"null":
-        return "", []
-    if content.startswith(b'"'):
-        return msgspec.json.decode(content, type=str), []
+    """The text of a result and its other blocks."""
     inner = inner_blocks(block.view.content)
+    return split_text(block.view.content), [item for item in inner if item.type != "text"]
+
+
+def split_text(content: msgspec.Raw) -> str:
+    """The text in a content: a string, or the text blocks of a list. What is neither counts as text itself."""
+    raw = bytes(content)
+    if raw in (b"", b"null", b"[]"):
+        return ""
+    if raw.startswith(b'"'):
+        return msgspec.json.decode(raw, type=str)
+    inner = inner_blocks(content)
     if not inner:
-        return ("" if content == b"[]" else content.decode()), []
-    texts = [item.view.text or "" for item in inner if item.type == "text"]
-    return "\n".join(texts), [item for item in inner if item.type != "text"]
+        return raw.decode()
+    return "\n".join(item.view.text or "" for item in inner if item.type == "text")
 
 
 def _may_hold_mark(text: str) -> bool:

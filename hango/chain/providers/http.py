@@ -1,8 +1,8 @@
 """The HTTP session that all providers share: opened at the first call, closed with the process.
 
-No redirect is followed, no proxy is taken from the environment, no cookie is kept, nothing is unpacked: the bytes
-that are shown are the bytes that are sent. Nothing is tried twice; callers decide. What a provider answers with an
-error is not passed on: it may hold the key or the content.
+No redirect is followed, no proxy is taken from the environment, no cookie is kept, nothing is unpacked. Nothing
+is tried twice; callers decide. What a provider answers with an error is not passed on: it may hold the key or the
+content.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ class Http:
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(
-        self, url: str, body: bytes, *, headers: Mapping[str, str], seconds: float, max_bytes: int
-    ) -> bytes:
+    async def post(self, url: str, body: bytes, *, headers: Mapping[str, str], seconds: float, max_bytes: int) -> bytes:
         """Post JSON and give back the answer's body. The whole exchange takes at most `seconds`.
 
         Raises ProviderTimeout, and ProviderFailed for anything but a 200 with at most `max_bytes`.

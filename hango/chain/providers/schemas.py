@@ -39,13 +39,11 @@ def takes_tool(tool: ToolSpec, dialect: Dialect) -> bool:
         if own.type in (None, "custom"):
             return bool(bytes(own.input_schema))
         return own.type == "mcp_toolset" or DATED.fullmatch(own.type) is not None
-    return (own.type == "function" and bool(bytes(own.function))) or (
-        own.type == "custom" and bool(bytes(own.custom))
-    )
+    return (own.type == "function" and bool(bytes(own.function))) or (own.type == "custom" and bool(bytes(own.custom)))
 
 
 def check_schema(tool: ToolSpec, dialect: Dialect) -> Detail | None:
-    """Why the provider would refuse the tool: `bad_tool_schema`, or `block_not_taken` for another provider's."""
+    """Why the provider would refuse the tool: `bad_tool_schema`; `block_not_taken` for another provider's."""
     part = f"tool:{tool.name}"
     if not takes_tool(tool, dialect):
         message = f"The tool '{tool.name}' belongs to another provider and is not sent to {dialect.name}."
@@ -55,9 +53,7 @@ def check_schema(tool: ToolSpec, dialect: Dialect) -> Detail | None:
     fault = _fault(tool.input_schema, dialect.name)
     if fault is None:
         return None
-    message = (
-        f"{dialect.name} would refuse the schema of the tool '{tool.name}': {fault}. Leave the tool out."
-    )
+    message = f"{dialect.name} would refuse the schema of the tool '{tool.name}': {fault}. Leave the tool out."
     return Detail(Reason.BAD_TOOL_SCHEMA, message, part)
 
 

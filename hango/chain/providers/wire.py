@@ -1,7 +1,7 @@
 """What several wires need done to a request before its JSON is written. Pure: a request in, a request out.
 
-`settle` makes names and ids legal, takes cache marks off the blocks, writes as text what the wire does not take,
-and brings the params to one form. Afterwards an adapter only shapes JSON.
+`settle` makes names and ids legal, takes cache marks off the blocks, writes as text what the wire does not
+take, and brings the params to one form. Afterwards an adapter only shapes JSON.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _as_marked_turn(message: Message) -> Message:
 def keeps_system(messages: Sequence[Message], index: int, dialect: Dialect) -> bool:
     """Whether the system message at `index` goes out as one.
 
-    Anthropic takes it only with text alone, after a turn of the user, and before one of the assistant or last.
+    Anthropic takes it only with text alone, after a turn of the user, before one of the assistant or last.
     """
     if not dialect.system_in_history:
         return False
