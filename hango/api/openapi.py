@@ -1,0 +1,154 @@
+"""The OpenAPI 3.1 document, made from the table of routes: pydantic for what comes in, msgspec for what goes out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from hango import __version__
+from hango.api.authz import ADMIN, MEMBER, PUBLIC
+from hango.api.endpoint import JSON, Row
+from hango.api.errors import PROBLEM_JSON, Problem
+
+REF = "#/components/schemas/{model}"
+ABOUT = (
+    "See, part by part, what the next model request of a session contains.\n\n"
+    "Errors are RFC 9457 problem documents with a `code` from a closed set. "
+    "What is not there and what is not yours are the same 404."
+)
+RATE_HEADERS = ("RateLimit", "RateLimit-Policy")
+
+_PARAM = re.compile(r"\{(\w+)(?::path)?\}")
+
+Schema = dict[str, Any]
+
+
+def document(rows: Sequence[Row]) -> Schema:
+    bodies, body_schemas = _incoming(rows)
+    replies, reply_schemas = _outgoing(rows)
+    paths: dict[str, Schema] = {}
+    for row in rows:
+        operation = _operation(row, bodies, replies)
+        paths.setdefault(_PARAM.sub(r"{\1}", row.path), {})[row.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "hango", "version": __version__, "description": ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted({**body_schemas, **reply_schemas}.items())),
+            "securitySchemes": {"apiKey": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def tag(row: Row) -> str:
+    """The noun of a row: the module of its handler."""
+    return row.handler.__module__.rpartition(".")[2].replace("_", " ")
+
+
+def refusals(row: Row) -> list[int]:
+    """Every status of refusal that a row may answer."""
+    found = {500, 503, *row.refuses}
+    if row.access is not PUBLIC:
+        found |= {401, 429}
+    if row.access not in (PUBLIC, MEMBER) or row.body or row.query or "{" in row.path:
+        found.add(404)
+    if row.access is ADMIN:
+        found.add(404)
+    if row.body or row.takes:
+        found |= {400, 413, 422}
+    if row.query:
+        found.add(422)
+    if row.access is PUBLIC:
+        found.discard(404)
+    return sorted(found)
+
+
+def _operation(row: Row, bodies: dict[type[BaseModel], Schema], replies: dict[Any, Schema]) -> Schema:
+    made: Schema = {
+        "operationId": row.handler.__name__,
+        "summary": row.summary,
+        "tags": [tag(row)],
+        "parameters": [*_path_parameters(row), *_query_parameters(row)],
+        "responses": _responses(row, replies),
+        "security": [] if row.access is PUBLIC else [{"apiKey": []}],
+    }
+    if row.access is not PUBLIC:
+        made["description"] = f"For: {row.access.who}."
+    if row.body:
+        made["requestBody"] = {"required": True, "content": {JSON: {"schema": bodies[row.body]}}}
+    if row.takes:
+        anything = {"application/octet-stream": {"schema": {}}}
+        made["requestBody"] = {"required": True, "description": row.takes, "content": anything}
+    return made
+
+
+def _path_parameters(row: Row) -> list[Schema]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": _path_schema(name)}
+        for name in _PARAM.findall(row.path)
+    ]
+
+
+def _path_schema(name: str) -> Schema:
+    return {"type": "string"} if name == "path" else {"type": "string", "format": "uuid"}
+
+
+def _query_parameters(row: Row) -> list[Schema]:
+    if row.query is None:
+        return []
+    schema = row.query.model_json_schema(ref_template=REF)
+    required = schema.get("required", [])
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": _without_null(one)}
+        for name, one in schema.get("properties", {}).items()
+    ]
+
+
+def _without_null(schema: Schema) -> Schema:
+    """A query parameter that may be left out is not null: it is not there."""
+    rest = {key: value for key, value in schema.items() if key not in ("anyOf", "title")}
+    if rest.get("default", ...) is None:
+        del rest["default"]
+    choices = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
+    if len(choices) == 1:
+        return {**rest, **choices[0]}
+    return {**rest, "anyOf": choices} if choices else rest
+
+
+def _responses(row: Row, replies: dict[Any, Schema]) -> Schema:
+    made: Schema = {}
+    for status in sorted({row.status, *row.also}):
+        answer: Schema = {"description": HTTPStatus(status).phrase}
+        if row.reply is not None:
+            answer["content"] = {row.media_type: {"schema": replies[row.reply]}}
+        if status == HTTPStatus.CREATED:
+            answer["headers"] = {"Location": {"schema": {"type": "string"}}}
+        made[str(status)] = answer
+    for status in refusals(row):
+        answer = {
+            "description": HTTPStatus(status).phrase,
+            "content": {PROBLEM_JSON: {"schema": replies[Problem]}},
+        }
+        if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+            answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+        made[str(status)] = answer
+    return made
+
+
+def _incoming(rows: Iterable[Row]) -> tuple[dict[type[BaseModel], Schema], Schema]:
+    models = list(dict.fromkeys(row.body for row in rows if row.body))
+    found, definitions = models_json_schema([(model, "validation") for model in models], ref_template=REF)
+    return {model: found[(model, "validation")] for model in models}, definitions.get("$defs", {})
+
+
+def _outgoing(rows: Iterable[Row]) -> tuple[dict[Any, Schema], Schema]:
+    types = list(dict.fromkeys([Problem, *(row.reply for row in rows if row.reply is not None)]))
+    found, definitions = msgspec.json.schema_components(types, ref_template=REF.replace("{model}", "{name}"))
+    return dict(zip(types, found, strict=True)), definitions

@@ -1,0 +1,22 @@
+"""Paths of an agent's files: names in a store, never opened on a disk. One rule for files and memory."""
+
+from __future__ import annotations
+
+import unicodedata
+
+PATH_CHARS = 1024
+# Controls, formats (bidirectional marks among them), halves of surrogate pairs, line and paragraph separators.
+_REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def check_path(path: str) -> str | None:
+    """What is wrong with a path, in a sentence; None when it is a path."""
+    if not path.startswith("/") or path == "/":
+        return "A path starts with a slash and names a file, such as /memories/AGENTS.md."
+    if len(path) > PATH_CHARS:
+        return f"A path has at most {PATH_CHARS} characters."
+    if any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in path):
+        return "A path holds no control, direction or invisible characters."
+    if any(segment in {"", ".", ".."} for segment in path[1:].split("/")):
+        return "A path has no empty segment, no '.' and no '..'."
+    return None

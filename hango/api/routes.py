@@ -1,0 +1,100 @@
+"""THE table of routes: it makes Starlette's routes, the guard, the OpenAPI document, docs/authz.md, the authz test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from starlette.routing import Route
+
+from hango.api import (
+    agents,
+    api_keys,
+    audit,
+    documents,
+    files,
+    health,
+    session_messages,
+    sessions,
+    tenant,
+    usage,
+    users,
+)
+from hango.api.agent_bodies import AgentIn, AgentPatch
+from hango.api.authz import (
+    ADMIN,
+    ADMIN_USER,
+    MEMBER,
+    OWN_KEY,
+    PUBLIC,
+    READ_AGENT,
+    READ_SESSION,
+    WRITE_AGENT,
+    WRITE_SESSION,
+)
+from hango.api.endpoint import Endpoint, Row
+from hango.api.fields import PageQuery, SearchQuery
+from hango.api.listing import Listing
+
+AGENT = "/v1/agents/{agent_id}"
+SESSION = "/v1/sessions/{session_id}"
+
+# fmt: off
+ROUTES: tuple[Row, ...] = (
+    Row("GET", "/v1/me", MEMBER, tenant.show_me, "Who the key stands for", tenant.MeOut),
+
+    Row("GET", "/v1/agents", MEMBER, agents.list_agents, "List agents", Listing[agents.AgentOut], query=SearchQuery),
+    Row("POST", "/v1/agents", MEMBER, agents.create_agent, "Create an agent", agents.AgentOut, AgentIn, status=201),
+    Row("GET", AGENT, READ_AGENT, agents.show_agent, "Show an agent", agents.AgentOut),
+    Row("PATCH", AGENT, WRITE_AGENT, agents.update_agent, "Change an agent", agents.AgentOut, AgentPatch),
+    Row("DELETE", AGENT, WRITE_AGENT, agents.delete_agent, "Delete an agent", status=204),
+
+    Row("GET", AGENT + "/files", READ_AGENT, files.list_files, "List an agent's files",
+        Listing[files.FileEntry], query=files.FilesQuery),
+    Row("GET", AGENT + "/files/{path:path}", READ_AGENT, files.show_file, "Read a file", files.FileOut),
+    Row("PUT", AGENT + "/files/{path:path}", WRITE_AGENT, files.write_file, "Write a file; 201 when it was not there",
+        files.FileOut, files.FileIn, also=(201,)),
+    Row("DELETE", AGENT + "/files/{path:path}", WRITE_AGENT, files.delete_file, "Delete a file", status=204),
+
+    Row("GET", "/v1/sessions", MEMBER, sessions.list_sessions, "List sessions",
+        Listing[sessions.SessionOut], query=sessions.SessionsQuery),
+    Row("POST", "/v1/sessions", MEMBER, sessions.create_session, "Create a session, with its history so far",
+        sessions.SessionOut, sessions.SessionIn, status=201),
+    Row("GET", SESSION, READ_SESSION, sessions.show_session, "Show a session", sessions.SessionOut),
+    Row("DELETE", SESSION, WRITE_SESSION, sessions.delete_session, "Delete a session", status=204),
+    Row("GET", SESSION + "/messages", READ_SESSION, session_messages.list_messages, "List the persisted messages",
+        session_messages.MessagesOut, query=session_messages.MessagesQuery),
+    Row("POST", SESSION + "/messages", WRITE_SESSION, session_messages.append_messages, "Append messages",
+        session_messages.AppendedOut, session_messages.MessagesIn, status=201),
+
+    Row("GET", "/v1/api-keys", MEMBER, api_keys.list_keys, "List API keys: the own ones, for an admin all",
+        Listing[api_keys.KeyOut], query=PageQuery),
+    Row("POST", "/v1/api-keys", MEMBER, api_keys.create_key, "Create an API key; its secret is shown once",
+        api_keys.NewKeyOut, api_keys.KeyIn, status=201, refuses=(409,)),
+    Row("DELETE", "/v1/api-keys/{key_id}", OWN_KEY, api_keys.revoke_key, "Revoke an API key", status=204),
+
+    Row("GET", "/v1/users", ADMIN, users.list_users, "List users", Listing[users.UserOut], query=PageQuery),
+    Row("POST", "/v1/users", ADMIN, users.create_user, "Create a user", users.UserOut, users.UserIn, status=201),
+    Row("PATCH", "/v1/users/{user_id}", ADMIN_USER, users.update_user, "Change a user",
+        users.UserOut, users.UserPatch, refuses=(409,)),
+
+    Row("GET", "/v1/tenant", ADMIN, tenant.show_tenant, "Show the tenant", tenant.TenantOut),
+    Row("PATCH", "/v1/tenant", ADMIN, tenant.update_tenant, "Change the tenant", tenant.TenantOut, tenant.TenantPatch),
+    Row("GET", "/v1/usage", ADMIN, usage.show_usage, "Usage by group", usage.UsageOut, query=usage.UsageQuery),
+    Row("GET", "/v1/usage/records", ADMIN, usage.list_records, "Usage, call by call",
+        Listing[usage.UsageRecordOut], query=usage.RecordsQuery),
+    Row("GET", "/v1/audit", ADMIN, audit.list_audit, "The audit log", Listing[audit.AuditOut], query=PageQuery),
+
+    Row("GET", "/healthz", PUBLIC, health.show_live, "The process is up", health.LiveOut),
+    Row("GET", "/readyz", PUBLIC, health.show_ready, "The process can work", health.ReadyOut),
+    Row("GET", "/openapi.json", PUBLIC, documents.show_openapi, "This API as an OpenAPI 3.1 document", dict),
+    Row("GET", "/docs", PUBLIC, documents.show_page, "This API as a page for people", str, media_type="text/html"),
+)
+# fmt: on
+
+
+def starlette_routes(rows: Iterable[Row] = ROUTES) -> list[Route]:
+    """One route a path: a method that it does not take is answered by the path itself."""
+    by_path: dict[str, list[Row]] = {}
+    for row in rows:
+        by_path.setdefault(row.path, []).append(row)
+    return [Route(path, Endpoint(group)) for path, group in by_path.items()]
