@@ -1,0 +1,178 @@
+"""The pool and the transaction: who is asking is part of the connection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+from psycopg_pool import AsyncConnectionPool
+
+from hango.domain import Principal, TenantID, UserID
+from hango.errors import HangoError
+from hango.store.failures import StatementRefused, reduced
+
+Connection = AsyncConnection[Any]
+
+# A request that cannot get a connection in this time is told so, before its own caller gives up.
+POOL_TIMEOUT_SECONDS = 5.0
+# No statement of the product comes near the first; the second ends a transaction whose process hangs.
+_SETTINGS = b"set timezone = 'UTC'; set statement_timeout = '30s'; set idle_in_transaction_session_timeout = '5min'"
+
+_WRITE = "begin"
+_READ = "begin isolation level repeatable read read only"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """An open transaction of one principal: row level security lets it see and write its tenant's rows
+    alone."""
+
+    conn: Connection
+    principal: Principal
+
+    @property
+    def tenant_id(self) -> TenantID:
+        return self.principal.tenant_id
+
+    @property
+    def user_id(self) -> UserID:
+        return self.principal.user_id
+
+
+@dataclass(frozen=True, slots=True)
+class SystemScope:
+    """An open transaction of nobody, for the few queries of system.py that cannot name a tenant."""
+
+    conn: Connection
+
+    @asynccontextmanager
+    async def act_as(self, principal: Principal) -> AsyncIterator[Scope]:
+        """A scope on the same transaction: what is done unscoped and what is done in it is committed
+        together.
+
+        The system scope must not be used inside the block.
+        """
+        await self.conn.execute(f"set local role none; {_as_tenant(principal)}".encode())
+        yield Scope(self.conn, principal)
+        # Not in a finally: after an error the transaction is over anyway.
+        await self.conn.execute(b"set local app.t = ''; set local role hango_system")
+
+
+class Store:
+    """A pool of connections. Each `async with` of `begin`, `read` or `system` is one transaction.
+
+    It commits when the block ends and rolls back when it raises. Raises Unavailable when PostgreSQL cannot be
+    reached; every error of PostgreSQL leaves the block without the content of a row.
+    """
+
+    def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, url: str, *, min_size: int = 1, max_size: int = 10) -> Store:
+        """Connect. Raises Unavailable when no connection can be made."""
+        pool = AsyncConnectionPool[Connection](
+            url,
+            kwargs={"autocommit": True, "application_name": "hango"},
+            min_size=min_size,
+            max_size=max_size,
+            timeout=POOL_TIMEOUT_SECONDS,
+            configure=_configure,
+            open=False,
+            name="hango",
+        )
+        store = cls(pool)
+        failure: HangoError | None = None
+        try:
+            await pool.open(wait=True, timeout=POOL_TIMEOUT_SECONDS)
+        except psycopg.Error as error:
+            failure = reduced(error)
+        if failure:
+            await pool.close()
+            raise failure
+        return store
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    def begin(self, principal: Principal) -> AbstractAsyncContextManager[Scope]:
+        """A transaction that may write."""
+        return self._scoped(_WRITE, principal)
+
+    def read(self, principal: Principal) -> AbstractAsyncContextManager[Scope]:
+        """A READ ONLY transaction that sees one moment: PostgreSQL refuses every write in it."""
+        return self._scoped(_READ, principal)
+
+    @asynccontextmanager
+    async def system(self) -> AsyncIterator[SystemScope]:
+        """A transaction as hango_system."""
+        async with self._transaction(f"{_WRITE}; set local role hango_system") as conn:
+            yield SystemScope(conn)
+
+    async def ping(self) -> None:
+        """Ask PostgreSQL for a sign of life. Raises Unavailable."""
+        async with self._transaction("begin read only") as conn:
+            await conn.execute("select 1")
+
+    @asynccontextmanager
+    async def _scoped(self, begin: str, principal: Principal) -> AsyncIterator[Scope]:
+        async with self._transaction(f"{begin}; {_as_tenant(principal)}") as conn:
+            yield Scope(conn, principal)
+
+    @asynccontextmanager
+    async def _transaction(self, begin: str) -> AsyncIterator[Connection]:
+        failure: HangoError
+        try:
+            conn = await self._begun(begin)
+            try:
+                yield conn
+                if conn.info.transaction_status is TransactionStatus.INERROR:
+                    # PostgreSQL would answer this commit with a rollback and no error: nothing may be lost
+                    # in silence.
+                    raise StatementRefused("A statement failed earlier in this transaction; nothing of it was kept.")
+                await conn.commit()
+            finally:
+                # The pool rolls back what is still open, and throws away what is broken.
+                await self._pool.putconn(conn)
+            return
+        except psycopg.Error as error:
+            failure = reduced(error)
+        # Raised outside the handler: the error of PostgreSQL may carry a row and must not hang on as its
+        # context.
+        raise failure
+
+    async def _begun(self, begin: str) -> Connection:
+        """A connection with the transaction begun: all of `begin` is one round trip.
+
+        After a restart of PostgreSQL every waiting connection is dead; nothing has been done on it, so the
+        next one is taken.
+        """
+        for _ in range(self._pool.max_size):
+            conn = await self._pool.getconn()
+            try:
+                await conn.execute(begin.encode())
+            except psycopg.OperationalError:
+                await self._pool.putconn(conn)
+                if not conn.closed:
+                    raise
+            except BaseException:
+                await self._pool.putconn(conn)
+                raise
+            else:
+                return conn
+        raise psycopg.OperationalError
+
+
+async def _configure(conn: Connection) -> None:
+    await conn.execute(_SETTINGS)
+
+
+def _as_tenant(principal: Principal) -> str:
+    # A setting takes no parameter. The text of a UUID is digits and dashes, whatever it was made of.
+    return f"set local app.t = '{UUID(int=principal.tenant_id.int)}'"

@@ -1,0 +1,1 @@
+"""Made by sqlc from hango/store/queries; only store modules call it."""

@@ -1,0 +1,233 @@
+"""Made by sqlc from context_bases.sql. Do not edit: change the queries, then run tools/generate_sql."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import args_row, scalar_row
+
+__all__ = ['add_base', 'current_base', 'find_base', 'get_base', 'load_base']
+
+
+CURRENT_BASE = """\
+select
+  s.agent_id,
+  s.last_seq,
+  v.id as agent_version_id,
+  v.definition,
+  m.id as summary_id,
+  m.text as summary_text,
+  m.through_seq as summary_through_seq,
+  (
+    select
+      coalesce(
+        json_agg(
+          json_build_array(
+            w.id, w.path, left(w.content, %(most_chars)s::integer), w.number, w.chars, w.created_at,
+            w.chars > %(most_chars)s::integer
+          )
+          order by w.path
+        ),
+        '[]'
+      )::text
+    from file_versions w
+    where w.tenant_id = s.tenant_id
+      and w.id in (
+        (
+          select f.current_version_id
+          from files f
+          where f.tenant_id = s.tenant_id
+            and f.agent_id = s.agent_id
+            and f.deleted_at is null
+            and 'memory' = any (v.builtin)
+            and f.path = any (v.memory)
+          order by f.path
+          limit %(most_memory)s::integer
+        )
+        union
+        (
+          select f.current_version_id
+          from files f
+          where f.tenant_id = s.tenant_id
+            and f.agent_id = s.agent_id
+            and f.deleted_at is null
+            and 'skills' = any (v.builtin)
+            and f.path >= '/skills/' and f.path < '/skills0'
+            and f.path like '/skills/_%%/SKILL.md'
+            and f.path not like '/skills/%%/%%/SKILL.md'
+          order by f.path
+          limit %(most_skills)s::integer
+        )
+      )
+  )::text as files
+from sessions s
+join agents a on a.tenant_id = s.tenant_id and a.id = s.agent_id
+join agent_versions v on v.tenant_id = a.tenant_id and v.id = a.current_version_id
+left join summaries m on m.tenant_id = s.tenant_id and m.id = s.summary_id
+where s.tenant_id = %(tenant_id)s and s.id = %(session_id)s and s.deleted_at is null
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentBaseRow:
+    agent_id: UUID
+    last_seq: int
+    agent_version_id: UUID
+    definition: str
+    summary_id: UUID | None
+    summary_text: str | None
+    summary_through_seq: int | None
+    files: str
+
+
+async def current_base(
+    conn: AsyncConnection[Any],
+    *,
+    most_chars: int,
+    most_memory: int,
+    most_skills: int,
+    tenant_id: UUID,
+    session_id: UUID,
+) -> CurrentBaseRow | None:
+    """All that the next request of a session is made of but its messages, in one statement. Files come as one JSON text: the memory that the agent's version names, and its skills, one more than is taken, so that a reader sees there are more."""
+    cursor = conn.cursor(row_factory=args_row(CurrentBaseRow))
+    await cursor.execute(CURRENT_BASE, {"most_chars": most_chars, "most_memory": most_memory, "most_skills": most_skills, "tenant_id": tenant_id, "session_id": session_id})
+    return await cursor.fetchone()
+
+
+LOAD_BASE = """\
+select
+  s.agent_id,
+  v.definition,
+  m.text as summary_text,
+  m.through_seq as summary_through_seq,
+  (
+    select
+      coalesce(
+        json_agg(
+          json_build_array(
+            w.id, w.path, left(w.content, %(most_chars)s::integer), w.number, w.chars, w.created_at,
+            w.chars > %(most_chars)s::integer
+          )
+          order by w.path
+        ),
+        '[]'
+      )::text
+    from file_versions w
+    where w.tenant_id = b.tenant_id and w.id = any (b.file_version_ids)
+  )::text as files
+from context_bases b
+join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id
+join agent_versions v on v.tenant_id = b.tenant_id and v.id = b.agent_version_id
+left join summaries m on m.tenant_id = b.tenant_id and m.id = b.summary_id
+where b.tenant_id = %(tenant_id)s and b.id = %(id)s and s.deleted_at is null
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBaseRow:
+    agent_id: UUID
+    definition: str
+    summary_text: str | None
+    summary_through_seq: int | None
+    files: str
+
+
+async def load_base(
+    conn: AsyncConnection[Any],
+    *,
+    most_chars: int,
+    tenant_id: UUID,
+    id: UUID,
+) -> LoadBaseRow | None:
+    """The same of a base that was kept: everything by its id."""
+    cursor = conn.cursor(row_factory=args_row(LoadBaseRow))
+    await cursor.execute(LOAD_BASE, {"most_chars": most_chars, "tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
+
+
+ADD_BASE = """\
+insert into context_bases (
+  tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, hash
+)
+values (
+  %(tenant_id)s, %(id)s, %(session_id)s, %(agent_version_id)s, %(through_seq)s, %(summary_id)s, %(override_set_id)s,
+  %(file_version_ids)s::uuid[], %(hash)s
+)
+on conflict (tenant_id, hash) do nothing
+returning id
+"""
+
+
+async def add_base(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+    session_id: UUID,
+    agent_version_id: UUID,
+    through_seq: int,
+    summary_id: UUID | None,
+    override_set_id: UUID | None,
+    file_version_ids: Sequence[UUID | None],
+    hash: bytes,
+) -> UUID | None:
+    """Keep a base; no row when an equal one is kept already."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(ADD_BASE, {"tenant_id": tenant_id, "id": id, "session_id": session_id, "agent_version_id": agent_version_id, "through_seq": through_seq, "summary_id": summary_id, "override_set_id": override_set_id, "file_version_ids": list(file_version_ids), "hash": hash})
+    return await cursor.fetchone()
+
+
+FIND_BASE = """\
+select id
+from context_bases
+where tenant_id = %(tenant_id)s and hash = %(hash)s
+"""
+
+
+async def find_base(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    hash: bytes,
+) -> UUID | None:
+    """The base that is equal."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(FIND_BASE, {"tenant_id": tenant_id, "hash": hash})
+    return await cursor.fetchone()
+
+
+GET_BASE = """\
+select id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, created_at
+from context_bases
+where tenant_id = %(tenant_id)s and id = %(id)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GetBaseRow:
+    id: UUID
+    session_id: UUID
+    agent_version_id: UUID
+    through_seq: int
+    summary_id: UUID | None
+    override_set_id: UUID | None
+    file_version_ids: list[UUID]
+    created_at: datetime
+
+
+async def get_base(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+) -> GetBaseRow | None:
+    """What a base names."""
+    cursor = conn.cursor(row_factory=args_row(GetBaseRow))
+    await cursor.execute(GET_BASE, {"tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
+

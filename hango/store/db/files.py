@@ -1,0 +1,156 @@
+"""Made by sqlc from files.sql. Do not edit: change the queries, then run tools/generate_sql."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import args_row, scalar_row
+
+__all__ = ['create_file_version', 'delete_file', 'get_file', 'list_files', 'put_file']
+
+
+GET_FILE = """\
+select v.id as version_id, v.path, v.content, v.number, v.chars, v.created_at as updated_at
+from files f
+join file_versions v on v.tenant_id = f.tenant_id and v.id = f.current_version_id
+where f.tenant_id = %(tenant_id)s and f.agent_id = %(agent_id)s and f.path = %(path)s and f.deleted_at is null
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GetFileRow:
+    version_id: UUID
+    path: str
+    content: str
+    number: int
+    chars: int
+    updated_at: datetime
+
+
+async def get_file(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    path: str,
+) -> GetFileRow | None:
+    """The current version of a file that is not deleted."""
+    cursor = conn.cursor(row_factory=args_row(GetFileRow))
+    await cursor.execute(GET_FILE, {"tenant_id": tenant_id, "agent_id": agent_id, "path": path})
+    return await cursor.fetchone()
+
+
+LIST_FILES = """\
+select v.path, v.number as version, v.chars, v.created_at as updated_at
+from files f
+join file_versions v on v.tenant_id = f.tenant_id and v.id = f.current_version_id
+where f.tenant_id = %(tenant_id)s
+  and f.agent_id = %(agent_id)s
+  and f.deleted_at is null
+  and starts_with(f.path, %(prefix)s)
+  and (%(after)s::text is null or f.path > %(after)s::text)
+order by f.path
+limit %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilesRow:
+    path: str
+    version: int
+    chars: int
+    updated_at: datetime
+
+
+async def list_files(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    prefix: str,
+    after: str | None,
+    most: int,
+) -> list[ListFilesRow]:
+    """Files under a prefix, by path, without their text."""
+    cursor = conn.cursor(row_factory=args_row(ListFilesRow))
+    await cursor.execute(LIST_FILES, {"tenant_id": tenant_id, "agent_id": agent_id, "prefix": prefix, "after": after, "most": most})
+    return await cursor.fetchall()
+
+
+PUT_FILE = """\
+insert into files (tenant_id, agent_id, path, current_version_id, version)
+select a.tenant_id, a.id, %(path)s, %(version_id)s, 1
+from agents a
+where a.tenant_id = %(tenant_id)s and a.id = %(agent_id)s and a.deleted_at is null
+on conflict (tenant_id, agent_id, path) do update
+set
+  current_version_id = excluded.current_version_id,
+  version = files.version + 1,
+  updated_at = now(),
+  deleted_at = null
+returning version
+"""
+
+
+async def put_file(
+    conn: AsyncConnection[Any],
+    *,
+    path: str,
+    version_id: UUID,
+    tenant_id: UUID,
+    agent_id: UUID,
+) -> int | None:
+    """Point the path at a new version, which follows in the same transaction; no row when there is no such agent. The row is held, so that versions are numbered in turn."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(PUT_FILE, {"path": path, "version_id": version_id, "tenant_id": tenant_id, "agent_id": agent_id})
+    return await cursor.fetchone()
+
+
+CREATE_FILE_VERSION = """\
+insert into file_versions (tenant_id, id, agent_id, path, number, content, chars, created_by)
+values (%(tenant_id)s, %(id)s, %(agent_id)s, %(path)s, %(number)s, %(content)s, %(chars)s, %(user_id)s)
+returning created_at
+"""
+
+
+async def create_file_version(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+    agent_id: UUID,
+    path: str,
+    number: int,
+    content: str,
+    chars: int,
+    user_id: UUID,
+) -> datetime | None:
+    """A version, for good."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(CREATE_FILE_VERSION, {"tenant_id": tenant_id, "id": id, "agent_id": agent_id, "path": path, "number": number, "content": content, "chars": chars, "user_id": user_id})
+    return await cursor.fetchone()
+
+
+DELETE_FILE = """\
+update files
+set deleted_at = now()
+where tenant_id = %(tenant_id)s and agent_id = %(agent_id)s and path = %(path)s and deleted_at is null
+"""
+
+
+async def delete_file(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    path: str,
+) -> int:
+    """Mark the file as deleted; its versions stay."""
+    cursor = conn.cursor()
+    await cursor.execute(DELETE_FILE, {"tenant_id": tenant_id, "agent_id": agent_id, "path": path})
+    return cursor.rowcount
+
