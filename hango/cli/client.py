@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import httpx2
 
 from hango import __version__
+from hango.cli.access import Access, find_access
 from hango.cli.exits import ExitCode, Failure
 from hango.config import Settings
 
@@ -20,29 +20,6 @@ CONNECT_SECONDS = 5.0
 # An inspect of the longest sessions stays far under it; an import has no limit, the server may need minutes.
 ANSWER_SECONDS = 60.0
 PROBLEM_JSON = "application/problem+json"
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Where the API is and the key for it; `origin` says where the key was found."""
-
-    url: str
-    key: str | None
-    origin: str
-
-
-def find_access(settings: Settings) -> Access:
-    """HANGO_API_URL and HANGO_API_KEY; what is missing comes from `up.json`.
-
-    The key in `up.json` is for the address in `up.json`: it is never sent to another.
-    """
-    up = _read_up_file(settings)
-    url = (settings.api_url or up.get("url") or f"http://{settings.host}:{settings.port}").rstrip("/")
-    if settings.api_key is not None:
-        return Access(url, settings.api_key.reveal(), "HANGO_API_KEY")
-    if url == up.get("url", "").rstrip("/"):
-        return Access(url, up.get("api_key"), str(settings.up_file))
-    return Access(url, None, "HANGO_API_KEY")
 
 
 class Client:
@@ -121,17 +98,6 @@ class Client:
         return f"{refused} Set HANGO_API_KEY to a valid one."
 
 
-def _read_up_file(settings: Settings) -> dict[str, str]:
-    """What `hango up` left; empty when there is none, or it is another account's."""
-    try:
-        found = json.loads(settings.up_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {name: value for name, value in found.items() if isinstance(value, str)}
-
-
 def _given(query: Mapping[str, str | int | None] | None) -> dict[str, str | int]:
     return {name: value for name, value in (query or {}).items() if value is not None}
 
@@ -162,14 +128,10 @@ def _failures(url: str) -> Iterator[None]:
 def _refusal(reply: httpx2.Response, url: str) -> Failure:
     problem = _problem(reply)
     if problem is None:
-        return Failure(
-            f"{url} answered {reply.status_code} and is no hango API of this version. Set HANGO_API_URL."
-        )
+        return Failure(f"{url} answered {reply.status_code} and is no hango API of this version. Set HANGO_API_URL.")
     sentence = str(problem.get("detail") or problem.get("title") or f"refused with {reply.status_code}")
     more = tuple(
-        ": ".join(
-            str(place) for place in (one.get("part") or one.get("pointer"), one.get("message")) if place
-        )
+        ": ".join(str(place) for place in (one.get("part") or one.get("pointer"), one.get("message")) if place)
         for one in problem.get("errors") or ()
         if isinstance(one, dict) and one.get("message") != sentence
     )

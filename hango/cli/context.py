@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from hango.cli.client import Client
-    from hango.cli.snapshot import Snapshot
+    from hango.cli.replies import Snapshot
 
 app = typer.Typer(
     help="See what the next model request of a session will contain.",
@@ -41,9 +41,7 @@ class Sort(StrEnum):
 def show(
     *,
     session: Annotated[str, typer.Option("--session", metavar="ID", help="The session's id.")],
-    full: Annotated[
-        str | None, typer.Option("--full", metavar="PART", help="Print one part's whole content.")
-    ] = None,
+    full: Annotated[str | None, typer.Option("--full", metavar="PART", help="Print one part's whole content.")] = None,
     group: Annotated[Group | None, typer.Option("--group", help="Show this group only.")] = None,
     sort: Annotated[Sort, typer.Option("--sort", help="Order of the parts.")] = Sort.ORDER,
     provider: Annotated[
@@ -81,20 +79,20 @@ def show(
 
 
 def _emit_part(body: bytes) -> None:
-    from hango.cli import context_part, output, snapshot
+    from hango.cli import context_part, output, replies
 
-    output.emit(context_part.lines(snapshot.read(body, snapshot.FullPart)))
+    output.emit(context_part.lines(replies.read(body, replies.FullPart)))
 
 
 def _emit_table(client: Client, body: bytes, group: Group | None, sort: Sort) -> None:
-    from hango.cli import context_table, output, snapshot
+    from hango.cli import context_table, output, replies
 
-    shot = snapshot.read(body, snapshot.Snapshot)
+    shot = replies.read(body, replies.Snapshot)
     lines = context_table.lines(
         shot,
         agent=_agent_name(client, shot.agent_id),
         width=output.width(),
-        groups=snapshot.GROUPS if group is None else (group.value,),
+        groups=replies.GROUPS if group is None else (group.value,),
         by_tokens=sort is Sort.TOKENS,
     )
     output.emit(lines)

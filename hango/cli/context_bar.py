@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hango.cli.output import Line, Span, Style
-from hango.cli.snapshot import Snapshot
+from hango.cli.replies import Snapshot
 from hango.cli.text import number, wrap
 
 READING_ORDER = ("tools", "system", "messages")
@@ -63,15 +63,10 @@ class Bar:
 
 def lines(snapshot: Snapshot, width: int) -> Iterator[Line]:
     """The bar, its marks and its legend; without a known window the legend alone."""
-    amounts = tuple(
-        snapshot.groups[group].after if group in snapshot.groups else 0 for group in READING_ORDER
-    )
+    amounts = tuple(snapshot.groups[group].after if group in snapshot.groups else 0 for group in READING_ORDER)
     if snapshot.window:
         yield from _bar(snapshot, snapshot.window, amounts, width)
-    legend = [
-        f"{FILL[group]} {group} {number(amount)}"
-        for group, amount in zip(READING_ORDER, amounts, strict=True)
-    ]
+    legend = [f"{FILL[group]} {group} {number(amount)}" for group, amount in zip(READING_ORDER, amounts, strict=True)]
     if snapshot.window and snapshot.window > snapshot.total_after:
         legend.append(f"{FREE} free {number(snapshot.window - snapshot.total_after)}")
     yield from _joined(legend, width)
@@ -96,10 +91,7 @@ def _bar(snapshot: Snapshot, window: int, amounts: tuple[int, ...], width: int) 
 
 def _marks_of(snapshot: Snapshot, bar: Bar) -> list[Mark]:
     cached = sum(
-        part.tokens
-        for group in READING_ORDER
-        for part in snapshot.parts(group)
-        if part.cached_prefix and part.sent
+        part.tokens for group in READING_ORDER for part in snapshot.parts(group) if part.cached_prefix and part.sent
     )
     marks = []
     if cached:

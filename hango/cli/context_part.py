@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from hango.cli.output import Line, Span, Style
-from hango.cli.snapshot import FullPart
+from hango.cli.replies import FullPart
 from hango.cli.text import lines as text_lines
 from hango.cli.text import number, one_line
 
@@ -52,9 +52,7 @@ def _block(raw: msgspec.Raw) -> Iterator[Line]:
         return
     block = _fields(raw)
     kind = _string(block.get("type"))
-    yield Line.of(
-        Span(one_line(" ".join(word for word in (kind or "block", *_names(block)) if word)), Style.STRONG)
-    )
+    yield Line.of(Span(one_line(" ".join(word for word in (kind or "block", *_names(block)) if word)), Style.STRONG))
     if (field := TEXT.get(kind)) and field in block:
         yield from _text(_string(block[field]), INDENT)
         if kind == "thinking" and (signature := _string(block.get("signature"))):

@@ -1,24 +1,24 @@
 """A snapshot as a grouped table of one line a part. Pure: a snapshot and a width in, lines out.
 
-The preview gives way first, then the notes; an id is never cut. Numbers line up, and nothing is said by colour
-alone.
+The preview gives way first, then the notes; an id is never cut. Nothing is said by colour alone.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from hango.cli import context_bar
 from hango.cli.output import Line, Span, Style
-from hango.cli.snapshot import GROUPS, Part, Problem, Snapshot, Totals
+from hango.cli.replies import GROUPS, Part, Problem, Snapshot, Totals
 from hango.cli.text import cells, cut, number, one_line, pad, wrap
 
 GAP = "  "
 BOX = 5  # " [x] "
 LEAST = 8  # columns; a shorter preview or note says nothing
-MOST_PROBLEMS = 20  # a broken import may have thousands; the rest is counted and in --json
+NOTES = 17  # "replaced, drifted"
+MOST_PARTS = 12  # named with one problem; a broken import may have thousands, and --json has them all
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def lines(
     """The whole report: heading, bar, the groups, totals, and what needs attention."""
     yield from _heading(snapshot, agent, width)
     yield from context_bar.lines(snapshot, width)
-    reasons = _reasons(snapshot.problems)
-    tables = {group: _rows(snapshot.parts(group), reasons, by_tokens) for group in groups}
+    at_fault = {problem.part for problem in snapshot.problems}
+    tables = {group: _rows(snapshot.parts(group), at_fault, by_tokens) for group in groups}
     columns = _fit([row for rows in tables.values() for row in rows], width)
     for group, rows in tables.items():
         yield Line()
@@ -81,23 +81,27 @@ def lines(
 
 
 def _heading(snapshot: Snapshot, agent: str, width: int) -> Iterator[Line]:
-    """Agent, session, model: on one line where they fit, else on lines of their own."""
-    words = (one_line(agent), f"session {one_line(snapshot.session_id)}", one_line(snapshot.model))
-    joined = " · ".join(words)
-    for line in (joined,) if cells(joined) <= width else words:
-        yield Line.of(Span(cut(line, width), Style.STRONG))
+    """Agent, session, model: as many on a line as fit."""
+    held = cut(one_line(agent), width)
+    for word in (f"session {one_line(snapshot.session_id)}", one_line(snapshot.model)):
+        joined = f"{held} · {word}"
+        if cells(joined) > width:
+            yield Line.of(Span(held, Style.STRONG))
+            joined = word
+        held = joined
+    yield Line.of(Span(held, Style.STRONG))
 
 
-def _rows(parts: Sequence[Part], reasons: Mapping[str, Sequence[str]], by_tokens: bool) -> list[Row]:
+def _rows(parts: Sequence[Part], at_fault: Set[str | None], by_tokens: bool) -> list[Row]:
     if by_tokens:
         parts = sorted(parts, key=lambda part: -part.tokens)
-    rows = [_row(part, reasons.get(part.id, ())) for part in parts]
+    rows = [_row(part, part.id in at_fault) for part in parts]
     # The ids of messages differ little in length: their roles stand below each other.
     longest = max((cells(row.name) for row in rows if row.role), default=0)
     return [replace(row, name=pad(row.name, longest)) if row.role else row for row in rows]
 
 
-def _row(part: Part, reasons: Sequence[str]) -> Row:
+def _row(part: Part, at_fault: bool) -> Row:
     if not part.included:
         box, style = "[ ]", Style.FAINT
     elif not part.sent:
@@ -112,7 +116,7 @@ def _row(part: Part, reasons: Sequence[str]) -> Row:
         role=_role(part),
         preview=one_line(part.preview),
         tokens=number(part.tokens),
-        notes=tuple(_notes(part, reasons)),
+        notes=tuple(_notes(part, at_fault)),
         style=style,
     )
 
@@ -124,39 +128,30 @@ def _role(part: Part) -> str:
     return "" if part.id.endswith(part.label) else one_line(part.label)
 
 
-def _notes(part: Part, reasons: Sequence[str]) -> Iterator[Span]:
+def _notes(part: Part, at_fault: bool) -> Iterator[Span]:
     if part.paired:
-        yield Span("left out, paired", Style.CHANGED)
+        yield Span("paired", Style.CHANGED)
     elif not part.included:
         yield Span("excluded", Style.CHANGED)
     elif part.override == "replace":
-        was = "" if part.tokens_original is None else f" (was {number(part.tokens_original)})"
-        yield Span(f"replaced{was}", Style.CHANGED)
+        yield Span("replaced", Style.CHANGED)
     if part.drifted:
         yield Span("drifted", Style.WARNING)
     if part.included and not part.sent:
         yield Span("not sent", Style.FAULT)
-    for reason in reasons:
-        yield Span(one_line(reason), Style.WARNING)
+    elif at_fault:
+        yield Span("problem", Style.WARNING)
     if part.cached_prefix and part.sent:
         yield Span("cached", Style.CACHED)
 
 
-def _reasons(problems: Sequence[Problem]) -> Mapping[str, Sequence[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for problem in problems:
-        if problem.part is not None and problem.reason not in found[problem.part]:
-            found[problem.part].append(problem.reason)
-    return found
-
-
 def _fit(rows: Sequence[Row], width: int) -> Columns:
-    """One set of columns for all groups. A head over two fifths goes on into the room of its preview."""
+    """One set of columns for all groups. A head over a third goes on into the room of its preview."""
     tokens = max((len(row.tokens) for row in rows), default=1)
-    notes = min(width // 3, max((row.notes_width for row in rows), default=0))
+    notes = min(max(NOTES, width // 6), max((row.notes_width for row in rows), default=0))
     left = width - BOX - len(GAP) - tokens - (len(GAP) + notes if notes else 0)
     heads = max((cells(row.head) for row in rows), default=0)
-    head = min(heads, width * 2 // 5)
+    head = min(heads, width // 3)
     preview = min(left - head - len(GAP), max((cells(row.preview) for row in rows), default=0))
     if preview < LEAST:
         return Columns(width, min(heads, max(0, left)), 0, tokens)
@@ -170,9 +165,7 @@ def _row_line(row: Row, columns: Columns) -> Line:
         preview = ""
     left = cells(head) + cells(preview)
     # A head that went on past its room takes the space before its number first.
-    space = max(0, columns.left - left) + max(
-        0, columns.tokens - len(row.tokens) - max(0, left - columns.left)
-    )
+    space = max(0, columns.left - left) + max(0, columns.tokens - len(row.tokens) - max(0, left - columns.left))
     tokens = " " * space + GAP + row.tokens
     used = BOX + left + len(tokens)
     return Line.of(
@@ -200,9 +193,7 @@ def _group_line(group: str, totals: Totals, columns: Columns) -> Line:
     """The total ends where the numbers below it end, or earlier where its word would leave the line."""
     amount = _change(totals.before, totals.after)
     end = min(columns.tokens_end, columns.width - len(" tokens"))
-    return Line.of(
-        Span(pad(group, max(len(group) + 1, end - cells(amount))), Style.STRONG), f"{amount} tokens"
-    )
+    return Line.of(Span(pad(group, max(len(group) + 1, end - cells(amount))), Style.STRONG), f"{amount} tokens")
 
 
 def _change(before: int, after: int) -> str:
@@ -223,13 +214,21 @@ def _totals(snapshot: Snapshot, width: int) -> Iterator[Line]:
 
 
 def _problems(problems: Sequence[Problem], width: int) -> Iterator[Line]:
+    """One entry for each kind of problem, with the parts that have it."""
     if not problems:
         return
+    kinds: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for problem in problems:
+        kinds[problem.reason, problem.message].extend([] if problem.part is None else [problem.part])
     yield Line()
     yield Line.of(Span(f"{number(len(problems))} problem{'s' * (len(problems) > 1)}", Style.STRONG))
-    for problem in problems[:MOST_PROBLEMS]:
-        where = f"{problem.part}: " if problem.part is not None else ""
-        for line in wrap(f"{where}{problem.message} ({problem.reason})", width - len(GAP)):
+    for (reason, message), parts in kinds.items():
+        for line in wrap(f"{_named(parts)}{message} ({reason})", width - len(GAP)):
             yield Line.of(Span(GAP + line, Style.WARNING))
-    if len(problems) > MOST_PROBLEMS:
-        yield Line.of(f"{GAP}… and {number(len(problems) - MOST_PROBLEMS)} more; --json has them all")
+
+
+def _named(parts: Sequence[str]) -> str:
+    if not parts:
+        return ""
+    more = f" and {number(len(parts) - MOST_PARTS)} more" if len(parts) > MOST_PARTS else ""
+    return f"{', '.join(parts[:MOST_PARTS])}{more}: "

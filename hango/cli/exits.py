@@ -29,7 +29,7 @@ _MEANINGS = {
 }
 
 
-class Failure(Exception):  # noqa: N818  the way a command ends, not a fault in hango
+class Failure(Exception):
     """A command cannot go on. `sentence` is for people; `more` holds further faults, one line each."""
 
     def __init__(self, sentence: str, *, code: ExitCode = ExitCode.REFUSED, more: Sequence[str] = ()) -> None:

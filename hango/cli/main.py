@@ -32,21 +32,13 @@ class Entry:
 
 COMMANDS = {
     "up": Entry("hango.cli.up", "up", "Start everything on this machine, with a demo tenant."),
-    "context": Entry(
-        "hango.cli.context", "app", "See what the next model request of a session will contain."
-    ),
-    "import": Entry(
-        "hango.cli.imports", "import_", "Make an agent and sessions of a transcript or request body."
-    ),
+    "context": Entry("hango.cli.context", "app", "See what the next model request of a session will contain."),
+    "import": Entry("hango.cli.imports", "import_", "Make an agent and sessions of a transcript or request body."),
     "sessions": Entry("hango.cli.sessions", "sessions", "List sessions."),
     "agents": Entry("hango.cli.agents", "agents", "List agents."),
-    "config": Entry(
-        "hango.cli.config_cmd", "config", "Show the settings in force, and where each came from."
-    ),
+    "config": Entry("hango.cli.config_cmd", "config", "Show the settings in force, and where each came from."),
     "serve": Entry("hango.cli.serve", "serve", "Start one API process."),
-    "migrate": Entry(
-        "hango.cli.serve", "migrate_app", "Bring the database up, down, or show where it stands."
-    ),
+    "migrate": Entry("hango.cli.serve", "migrate_app", "Bring the database up, down, or show where it stands."),
     "tenant": Entry("hango.cli.serve", "tenant_app", "Create tenants. Needs the database, not the API."),
 }
 

@@ -75,9 +75,7 @@ def emit(lines: Iterable[Line]) -> None:
 def emit_reply(body: bytes) -> None:
     """Write the API's reply as it came. On a terminal, what could act there is written as JSON escapes."""
     if sys.stdout.isatty():
-        shown = _ACTS_IN_JSON.sub(
-            lambda match: f"\\u{ord(match.group()):04x}", body.decode("utf-8", "replace")
-        )
+        shown = _ACTS_IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", body.decode("utf-8", "replace"))
         _write(sys.stdout, shown if shown.endswith("\n") else f"{shown}\n")
         return
     sys.stdout.flush()
@@ -97,6 +95,10 @@ def wants_colour(stream: TextIO) -> bool:
     if not stream.isatty() or os.environ.get("NO_COLOR"):  # noqa: TID251
         return False
     return os.environ.get("TERM", "dumb") != "dumb"  # noqa: TID251
+
+
+def stderr_is_terminal() -> bool:
+    return sys.stderr.isatty()
 
 
 def _paint(span: Span) -> str:

@@ -17,7 +17,7 @@ DOTTED_CIRCLE = "◌"
 
 # Everything that acts or hides: C0 and C1 controls, direction controls, line and paragraph separators, halves
 # of surrogate pairs, and the characters of Unicode that are drawn as nothing. The joiners U+200C and U+200D and
-# the selectors U+FE0E and U+FE0F stay: families of emoji and several scripts are written with them.
+# the selectors U+FE0E and U+FE0F stay: several scripts, and emoji of several people, are written with them.
 _UNSAFE = re.compile(
     "["
     "\x00-\x1f\x7f-\x9f"
@@ -44,9 +44,7 @@ def one_line(text: str) -> str:
 
 def lines(text: str) -> list[str]:
     """The text line by line, uncut, with everything that acts or hides shown by its number."""
-    return [
-        _UNSAFE.sub(_by_number, line.expandtabs(TAB_WIDTH)) for line in _LINE_ENDS.sub("\n", text).split("\n")
-    ]
+    return [_UNSAFE.sub(_by_number, line.expandtabs(TAB_WIDTH)) for line in _LINE_ENDS.sub("\n", text).split("\n")]
 
 
 def cells(text: str) -> int:

@@ -1,8 +1,8 @@
-"""The API's replies about a context, as far as a table shows them. Other fields are ignored."""
+"""The API's replies, as far as tables show them. Other fields are ignored."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -83,11 +83,36 @@ class FullPart(msgspec.Struct, frozen=True):
     content_original: msgspec.Raw | None = None
 
 
+class Page(msgspec.Struct, frozen=True):
+    """One page of a list."""
+
+    data: tuple[dict[str, Any], ...]
+    next_cursor: str | None = None
+
+
+class Flag(msgspec.Struct, frozen=True):
+    """Something odd in an imported session: which part, and why."""
+
+    reason: str
+    part: str | None = None
+
+
+class ImportedSession(msgspec.Struct, frozen=True):
+    session_id: str
+    title: str
+    messages: int
+    flagged: tuple[Flag, ...] = ()
+
+
+class Imported(msgspec.Struct, frozen=True):
+    agent_id: str
+    format: str
+    sessions: tuple[ImportedSession, ...]
+
+
 def read(body: bytes, kind: type[T]) -> T:
     """Raises Failure when the reply is of another version of the API."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Failure(
-            "the API answered in a form that this version does not know. Use one version for both."
-        ) from None
+        raise Failure("the API answered in a form that this version does not know. Use one version for both.") from None
