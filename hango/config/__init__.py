@@ -271,10 +271,11 @@ def table() -> tuple[Row, ...]:
     )
 
 
-def unknown(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Names that look like a setting and are none: most likely a slip of the pen."""
+def unknown(env: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Names that look like a setting and are none, in the process's environment when `env` is None."""
     known = {variable(name) for name in _specs()}
-    return tuple(sorted(name for name in env if name.startswith(PREFIX) and name not in known))
+    given = os.environ if env is None else env  # noqa: TID251  as in from_env
+    return tuple(sorted(name for name in given if name.startswith(PREFIX) and name not in known))
 
 
 def _specs() -> dict[str, _Spec]:
