@@ -19,7 +19,8 @@ MAX_DEPTH = 64
 # Python refuses to read longer integers as numbers; they are kept as text anyway.
 _LONG_INTEGER = 4000
 
-_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# A string without its end runs to the end of the text: a match from every quote, so the time stays linear.
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
