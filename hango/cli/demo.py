@@ -1,0 +1,93 @@
+"""The demo tenant: made once, then kept; its agent, files and session are written through the public API."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx2
+
+from hango.cli.serve import make_tenant
+from hango.config import Settings
+from hango.errors import Unavailable
+
+ANSWER_SECONDS = 30
+NAME = "demo"
+FILE = "demo.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What a home knows of its demo. The key stands in a file of this account alone; the database has its hash."""
+
+    api_key: str
+    session_id: str = ""  # empty until all of it is written
+
+    @classmethod
+    def recall(cls, home: Path) -> Demo | None:
+        try:
+            return cls(**json.loads((home / FILE).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def remember(self, home: Path) -> Demo:
+        file = os.open(home / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(file, "w", encoding="utf-8") as stream:
+            json.dump(asdict(self), stream)
+        return self
+
+    @staticmethod
+    def forget(home: Path) -> None:
+        (home / FILE).unlink(missing_ok=True)
+
+
+def ensure_demo(settings: Settings, url: str) -> Demo:
+    """The home's demo tenant, made anew when this database does not know it. What was deleted stays deleted."""
+    demo = Demo.recall(settings.home)
+    if demo is None or not known(url, demo.api_key):
+        demo = Demo(make_tenant(settings, NAME).api_key).remember(settings.home)
+    if not demo.session_id:
+        demo = Demo(demo.api_key, seed(url, demo.api_key)).remember(settings.home)
+    return demo
+
+
+def known(url: str, api_key: str) -> bool:
+    with client(url, api_key) as http:
+        return http.get("/v1/me").is_success
+
+
+def seed(url: str, api_key: str) -> str:
+    """Write what is missing of the demo; returns the session's id. Repeating it changes nothing."""
+    content = json.loads(resources.files("hango.cli").joinpath("demo.json").read_text(encoding="utf-8"))
+    with client(url, api_key) as http:
+        agent = first(http, "/v1/agents", "name", content["agent"]["name"])
+        agent = agent or send(http, "POST", "/v1/agents", content["agent"])
+        for path, text in content["files"].items():
+            send(http, "PUT", f"/v1/agents/{agent['id']}/files{path}", {"content": text})
+        session = first(http, "/v1/sessions", "title", content["session"]["title"])
+        session = session or send(http, "POST", "/v1/sessions", {"agent_id": agent["id"], **content["session"]})
+    return str(UUID(session["id"]))
+
+
+def client(url: str, api_key: str) -> httpx2.Client:
+    headers = {"Authorization": f"Bearer {api_key}"}
+    # It speaks plain http to this machine: without `verify` no certificates are loaded.
+    return httpx2.Client(base_url=url, headers=headers, timeout=ANSWER_SECONDS, trust_env=False, verify=False)
+
+
+def first(http: httpx2.Client, path: str, field: str, value: str) -> dict[str, Any] | None:
+    found = send(http, "GET", path, None)["data"]
+    return next((one for one in found if one[field] == value), None)
+
+
+def send(http: httpx2.Client, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    reply = http.request(method, path, json=body)
+    if not reply.is_success:
+        raise Unavailable(f"the demo could not be written: {method} {path} gave {reply.status_code}.")
+    made: dict[str, Any] = reply.json()
+    return made

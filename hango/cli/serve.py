@@ -1,0 +1,149 @@
+"""The commands that run hango itself: an API process, migrations, tenants. They need the database, not the API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from hango.cli import output
+from hango.cli.output import Line
+from hango.cli.services import all_services, database
+from hango.config import Settings
+from hango.migrations import runner
+
+GRACE_SECONDS = 10  # for the answers under way when the process is told to end
+
+migrate_app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+tenant_app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+
+
+def serve(
+    fd: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that was handed over.")] = None,
+) -> None:
+    """Start one API process at HANGO_HOST and HANGO_PORT, until it is told to end. It migrates nothing.
+
+    Example: HANGO_DATABASE_URL=postgresql://... HANGO_REDIS_URL=redis://... hango serve
+    """
+    with all_services(Settings.from_env(), share=True) as services:
+        run_api(services.settings, fd)
+
+
+def run_api(settings: Settings, fd: int | None) -> None:
+    """Answers until SIGTERM or SIGINT."""
+    import uvicorn
+
+    from hango import logs
+    from hango.api.app import create_app
+    from hango.cli.api_process import listen
+
+    logs.setup(settings)
+    with socket.socket(fileno=fd) if fd is not None else listen(settings.host, settings.port, tries=1) as listener:
+        config = uvicorn.Config(
+            create_app(settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+@migrate_app.callback()
+def migrate() -> None:
+    """Bring the database up or down, or show where it stands.
+
+    Works on HANGO_MIGRATE_DATABASE_URL, else HANGO_DATABASE_URL, else the embedded database.
+    """
+
+
+@migrate_app.command("up")
+def migrate_up(
+    target: Annotated[int | None, typer.Option("--to", min=0, help="The last migration to apply.")] = None,
+) -> None:
+    """Apply what is missing. Example: hango migrate up"""
+    with database(Settings.from_env()) as services:
+        done = runner.up(services.owner_url.reveal(), target)
+    _tell("applied", done)
+
+
+@migrate_app.command("down")
+def migrate_down(
+    target: Annotated[int, typer.Option("--to", min=0, help="The last migration to keep; 0 keeps none.")],
+) -> None:
+    """Revert every migration above the given one, with its data. Example: hango migrate down --to 6"""
+    with database(Settings.from_env()) as services:
+        done = runner.down(services.owner_url.reveal(), target)
+    _tell("reverted", done)
+
+
+@migrate_app.command("status")
+def migrate_status() -> None:
+    """List the migrations and when each was applied. Example: hango migrate status"""
+    with database(Settings.from_env()) as services:
+        found = runner.status(services.owner_url.reveal())
+    width = max(len(one.name) for one in found)
+    output.emit(
+        Line.of(f"{one.name:{width}}  {one.applied_at.isoformat(timespec='seconds') if one.applied_at else 'missing'}")
+        for one in found
+    )
+
+
+@tenant_app.callback()
+def tenant() -> None:
+    """Create tenants."""
+
+
+@tenant_app.command("create")
+def tenant_create(
+    name: Annotated[str, typer.Option("--name", help="What people call it.")],
+    quota: Annotated[
+        int | None, typer.Option("--quota", min=0, help="Tokens per calendar month; none by default.")
+    ] = None,
+) -> None:
+    """Create a tenant and its first admin; prints {tenant_id, user_id, api_key} as JSON. The key is shown this once.
+
+    Example: hango tenant create --name workshop --quota 5000000
+    """
+    with database(Settings.from_env()) as services:
+        made = make_tenant(services.settings, name, quota)
+    output.emit([Line.of(json.dumps({"tenant_id": made.tenant_id, "user_id": made.user_id, "api_key": made.api_key}))])
+
+
+@dataclass(frozen=True, slots=True)
+class NewTenant:
+    """What its first admin needs."""
+
+    tenant_id: str
+    user_id: str
+    api_key: str
+
+
+def make_tenant(settings: Settings, name: str, quota_tokens: int | None = None) -> NewTenant:
+    """A tenant with one admin and one key. `settings` name the database."""
+
+    async def make() -> NewTenant:
+        from hango.store import system
+        from hango.store.connection import Store
+
+        assert settings.database_url is not None
+        store = await Store.open(settings.database_url.reveal())
+        try:
+            async with store.system() as scope:
+                made = await system.create_tenant(scope, name=name, quota_tokens=quota_tokens)
+        finally:
+            await store.close()
+        return NewTenant(str(made.tenant_id), str(made.user_id), made.api_key)
+
+    return asyncio.run(make())
+
+
+def _tell(verb: str, names: list[str]) -> None:
+    output.emit(Line.of(f"{verb} {name}") for name in names)
+    if not names:
+        output.note(f"hango: nothing to be {verb}.")

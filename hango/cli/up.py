@@ -1,0 +1,175 @@
+"""`hango up`: services, migrations, demo tenant and API with one command; all of them end with it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import hango
+from hango.cli import output
+from hango.cli.api_process import ApiProcess, listen, url_of
+from hango.cli.demo import Demo, ensure_demo
+from hango.cli.embedded.process import command_line, wait_until
+from hango.cli.output import Line, Span, Style
+from hango.cli.services import all_services
+from hango.cli.watch import Part, watch
+from hango.config import Settings, dotenv
+from hango.errors import Conflict
+from hango.migrations import runner
+
+END_SECONDS = 10
+PORTS_TRIED = 100
+
+
+def up(
+    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away the embedded data and start over.")] = False,
+) -> None:
+    """Start everything on this machine, with a demo tenant, until Ctrl-C.
+
+    An embedded PostgreSQL and Valkey hold the data, below HANGO_HOME; HANGO_DATABASE_URL and HANGO_REDIS_URL name
+    services of your own instead. A second start keeps the data. Example: ./dev up
+    """
+    for sign in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, signal.default_int_handler)  # as Ctrl-C: what was started is ended in order
+    started = time.monotonic()
+    written = dotenv.read(Path.cwd() / ".env")
+    settings = Settings.from_env(dotenv=written)
+    if fresh and settings.database_url is not None:
+        raise Conflict("--fresh throws away embedded data only; empty the database of HANGO_DATABASE_URL yourself.")
+    try:
+        with alone(settings):
+            _run(settings, written, fresh=fresh, started=started)
+    except KeyboardInterrupt:
+        output.note("hango: ended.")
+
+
+def _run(settings: Settings, written: Mapping[str, str], *, fresh: bool, started: float) -> None:
+    if fresh:
+        Demo.forget(settings.home)
+    with all_services(settings, share=False, fresh=fresh) as services:
+        if services.embedded:
+            output.note(f"hango: {' and '.join(part.name for part in services.embedded)} run in {settings.home}")
+        if done := runner.up(services.owner_url.reveal()):
+            output.note(f"hango: {len(done)} migrations applied")
+        listener = listen(settings.host, settings.port, tries=PORTS_TRIED)
+        port = listener.getsockname()[1]
+        if settings.port not in {0, port}:
+            output.note(f"hango: port {settings.port} is taken, so the API listens on {port}")
+        api = ApiProcess(listener, environment(services.settings, written), settings.home / "api.log")
+        with listener, ending(api):
+            api.start()
+            demo = ensure_demo(services.settings, url_of(listener))
+            parts: tuple[Part, ...] = (*services.embedded, api)
+            remember(settings, url_of(listener), demo, parts)
+            output.emit(greeting(url_of(listener), demo, time.monotonic() - started))
+            watch(parts, lambda: remember(settings, url_of(listener), demo, parts))
+
+
+@contextmanager
+def alone(settings: Settings) -> Iterator[None]:
+    """No other `hango up` has this home. What a killed one left running is ended first."""
+    settings.home.mkdir(parents=True, exist_ok=True)
+    lock = os.open(settings.home / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        where = recorded(settings).get("url")
+        state = f"is already up at {where}" if where else "is being started by another command"
+        raise Conflict(f"hango {state}, with its data in {settings.home}; use that one or end it.") from None
+    try:
+        end_leftovers(settings)
+        yield
+    finally:
+        for sign in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(sign, signal.SIG_IGN)
+        settings.up_file.unlink(missing_ok=True)
+        os.close(lock)
+
+
+@contextmanager
+def ending(api: ApiProcess) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        api.stop()
+
+
+def end_leftovers(settings: Settings) -> None:
+    """An API whose `hango up` was killed: its port is free afterwards. The services look after themselves."""
+    pids = recorded(settings).get("pids")
+    pid = pids.get("api") if isinstance(pids, dict) else None
+    if not isinstance(pid, int):
+        return
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        if "-m hango serve" not in command_line(pid):
+            return
+        os.kill(pid, sign)
+        wait_until(lambda: not command_line(pid), END_SECONDS)
+
+
+def recorded(settings: Settings) -> dict[str, object]:
+    """What the last `hango up` wrote; empty without one."""
+    try:
+        found = json.loads(settings.up_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def remember(settings: Settings, url: str, demo: Demo, parts: tuple[Part, ...]) -> None:
+    """For the command line, scripts and tests. Whole or not at all, and for this account only."""
+    pids = {"up": os.getpid(), **{part.word: part.pid for part in parts}}
+    fresh = settings.up_file.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump({"url": url, "api_key": demo.api_key, "pids": pids}, file)
+    fresh.replace(settings.up_file)
+
+
+def environment(settings: Settings, written: Mapping[str, str]) -> dict[str, str]:
+    """The API's: the caller's, the settings of `.env` behind it, and where its services are; not the owner's URL."""
+    caller = {name: value for name, value in os.environ.items() if value or name not in written}  # noqa: TID251
+    found = {name: value for name, value in written.items() if name.startswith("HANGO_")} | caller
+    found |= {
+        "HANGO_HOME": str(settings.home),
+        "HANGO_DATABASE_URL": settings.database_url.reveal() if settings.database_url else "",
+        "HANGO_REDIS_URL": settings.redis_url.reveal() if settings.redis_url else "",
+    }
+    found.pop("HANGO_MIGRATE_DATABASE_URL", None)
+    return found
+
+
+def greeting(url: str, demo: Demo, seconds: float) -> list[Line]:
+    """Where it is, and three commands to go on with."""
+    command = own_command()
+    show = f"{command} context show --session {demo.session_id}"
+    return [
+        Line.of(
+            Span(f"hango {hango.__version__}", Style.STRONG), f" is up at {url} ({seconds:.1f} s). Ctrl-C ends it."
+        ),
+        Line.of(f"API key: {demo.api_key}"),
+        Line.of(),
+        Line.of("Try, in another terminal:"),
+        Line.of(f"  {show}"),
+        Line.of(f"  {show} --full system:memory:/memories/AGENTS.md"),
+        Line.of(f"  curl -H 'Authorization: Bearer {demo.api_key}' {url}/v1/sessions/{demo.session_id}/context"),
+    ]
+
+
+def own_command() -> str:
+    """How a person in this folder calls hango: by the launcher of the checkout, where there is one."""
+    launcher = Path(hango.__file__).resolve().parents[1] / "dev"
+    if not launcher.exists():
+        return "hango"
+    return "./dev" if launcher.parent == Path.cwd().resolve() else shlex.quote(str(launcher))
