@@ -119,7 +119,7 @@ async def update_agent(call: Call[Agent, AgentPatch]) -> AgentOut:
     async with call.deps.store.begin(call.principal) as scope:
         changed = await agents.update(
             scope,
-            agent,
+            agent.id,
             name=wanted.name if "name" in given else agent.name,
             shared=wanted.shared if "shared" in given else agent.shared,
             definition=definition,

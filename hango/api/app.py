@@ -72,11 +72,12 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         stack.enter_context(telemetry.setup(settings, "api"))
         store = await Store.open(settings.database_url.reveal())
         stack.push_async_callback(store.close)
-        providers = Providers(settings)
+        models = Models.load(settings.models)
+        providers = Providers(settings, models)
         stack.push_async_callback(providers.close)
         limiter = Limiter(_redis(settings.redis_url.reveal()))
         stack.push_async_callback(limiter.close)
-        yield Runtime(Deps(settings, store, providers, Models.load(settings.models)), limiter)
+        yield Runtime(Deps(settings, store, providers, models), limiter)
 
 
 def _redis(url: str) -> Redis:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from pydantic import Field
@@ -90,11 +90,11 @@ async def delete_file(call: Call[Agent, None]) -> None:
         await audit.record(scope, AuditAction.FILE_DELETE, "agent", call.target.id, {})
 
 
-def _path(call: Call[Agent, object]) -> str:
-    return "/" + call.request.path_params["path"]
+def _path(call: Call[Agent, Any]) -> str:
+    return f"/{call.request.path_params['path']}"
 
 
-def _existing(call: Call[Agent, object]) -> str:
+def _existing(call: Call[Agent, Any]) -> str:
     """The path, when it can be one of a file: a malformed one names nothing that is here."""
     path = _path(call)
     if check_path(path):

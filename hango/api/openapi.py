@@ -52,6 +52,12 @@ def tag(row: Row) -> str:
     return row.handler.__module__.rpartition(".")[2].replace("_", " ")
 
 
+def reply_types(row: Row) -> tuple[Any, ...]:
+    if row.reply is None:
+        return ()
+    return row.reply if isinstance(row.reply, tuple) else (row.reply,)
+
+
 def refusals(row: Row) -> list[int]:
     """Every status of refusal that a row may answer."""
     found = {500, 503, *row.refuses}
@@ -84,7 +90,7 @@ def _operation(row: Row, bodies: dict[type[BaseModel], Schema], replies: dict[An
     if row.body:
         made["requestBody"] = {"required": True, "content": {JSON: {"schema": bodies[row.body]}}}
     if row.takes:
-        anything = {"application/octet-stream": {"schema": {}}}
+        anything: Schema = {"application/octet-stream": {"schema": {}}}
         made["requestBody"] = {"required": True, "description": row.takes, "content": anything}
     return made
 
@@ -127,7 +133,9 @@ def _responses(row: Row, replies: dict[Any, Schema]) -> Schema:
     for status in sorted({row.status, *row.also}):
         answer: Schema = {"description": HTTPStatus(status).phrase}
         if row.reply is not None:
-            answer["content"] = {row.media_type: {"schema": replies[row.reply]}}
+            schemas = [replies[one] for one in reply_types(row)]
+            schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+            answer["content"] = {row.media_type: {"schema": schema}}
         if status == HTTPStatus.CREATED:
             answer["headers"] = {"Location": {"schema": {"type": "string"}}}
         made[str(status)] = answer
@@ -149,6 +157,6 @@ def _incoming(rows: Iterable[Row]) -> tuple[dict[type[BaseModel], Schema], Schem
 
 
 def _outgoing(rows: Iterable[Row]) -> tuple[dict[Any, Schema], Schema]:
-    types = list(dict.fromkeys([Problem, *(row.reply for row in rows if row.reply is not None)]))
+    types = list(dict.fromkeys([Problem, *(one for row in rows for one in reply_types(row))]))
     found, definitions = msgspec.json.schema_components(types, ref_template=REF.replace("{model}", "{name}"))
     return dict(zip(types, found, strict=True)), definitions

@@ -10,6 +10,7 @@ from hango.api import (
     agents,
     api_keys,
     audit,
+    context,
     documents,
     files,
     health,
@@ -34,9 +35,12 @@ from hango.api.authz import (
 from hango.api.endpoint import Endpoint, Row
 from hango.api.fields import PageQuery, SearchQuery
 from hango.api.listing import Listing
+from hango.chain.full_part import FullPart
+from hango.chain.snapshot import Snapshot
 
 AGENT = "/v1/agents/{agent_id}"
 SESSION = "/v1/sessions/{session_id}"
+CONTEXT = (Snapshot, FullPart, context.ProviderRequest)
 
 # fmt: off
 ROUTES: tuple[Row, ...] = (
@@ -65,6 +69,11 @@ ROUTES: tuple[Row, ...] = (
         session_messages.MessagesOut, query=session_messages.MessagesQuery),
     Row("POST", SESSION + "/messages", WRITE_SESSION, session_messages.append_messages, "Append messages",
         session_messages.AppendedOut, session_messages.MessagesIn, status=201),
+
+    Row("GET", SESSION + "/context", READ_SESSION, context.show_context, "What the next model request would contain",
+        CONTEXT, query=context.ContextQuery),
+    Row("POST", SESSION + "/context/preview", READ_SESSION, context.preview_context, "The same, with unsaved overrides",
+        CONTEXT, context.PreviewIn, query=context.ContextQuery),
 
     Row("GET", "/v1/api-keys", MEMBER, api_keys.list_keys, "List API keys: the own ones, for an admin all",
         Listing[api_keys.KeyOut], query=PageQuery),

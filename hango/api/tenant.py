@@ -14,7 +14,6 @@ from hango.api.fields import Body, Name
 from hango.domain import AuditAction, Role, Tenant
 from hango.errors import NotFound
 from hango.store import audit, tenants, users
-from hango.store.connection import Scope
 
 # The bound keeps sums of tokens far inside a database integer.
 QUOTA_MOST = 10**15
@@ -80,7 +79,7 @@ class MeOut(msgspec.Struct, frozen=True):
 
 async def show_me(call: Call[None, None]) -> MeOut:
     async with call.deps.store.read(call.principal) as scope:
-        tenant = await _tenant(scope)
+        tenant = await tenants.get(scope)
         user = await users.get(scope, call.principal.user_id)
     if user is None:
         raise NotFound
@@ -93,22 +92,13 @@ async def show_me(call: Call[None, None]) -> MeOut:
 
 async def show_tenant(call: Call[None, None]) -> TenantOut:
     async with call.deps.store.read(call.principal) as scope:
-        return TenantOut.of(await _tenant(scope))
+        return TenantOut.of(await tenants.get(scope))
 
 
 async def update_tenant(call: Call[None, TenantPatch]) -> TenantOut:
     given = call.body.model_fields_set
     changes = {name: getattr(call.body, name) for name in given}
     async with call.deps.store.begin(call.principal) as scope:
-        await tenants.update(scope, **changes)
-        await audit.record(
-            scope, AuditAction.TENANT_UPDATE, "tenant", call.principal.tenant_id, {"fields": sorted(given)}
-        )
-        return TenantOut.of(await _tenant(scope))
-
-
-async def _tenant(scope: Scope) -> Tenant:
-    tenant = await tenants.get(scope)
-    if tenant is None:
-        raise NotFound
-    return tenant
+        tenant = await tenants.update(scope, **changes)
+        await audit.record(scope, AuditAction.TENANT_UPDATE, "tenant", tenant.id, {"fields": sorted(given)})
+    return TenantOut.of(tenant)

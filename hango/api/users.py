@@ -12,9 +12,8 @@ from hango.api.endpoint import Call, Reply, created
 from hango.api.fields import Body, Name, PageQuery
 from hango.api.listing import Listing
 from hango.domain import AuditAction, Role, User
-from hango.errors import Conflict
+from hango.errors import NotFound
 from hango.store import audit, users
-from hango.store.connection import Scope
 
 
 class UserIn(Body):
@@ -58,22 +57,17 @@ async def create_user(call: Call[None, UserIn]) -> Reply[UserOut]:
 
 
 async def update_user(call: Call[User, UserPatch]) -> UserOut:
-    wanted, user = call.body, call.target
+    wanted = call.body
     given = wanted.model_fields_set
     async with call.deps.store.begin(call.principal) as scope:
-        role = Role(wanted.role) if "role" in given else user.role
-        disabled = wanted.disabled if "disabled" in given else user.disabled
-        if role is not Role.ADMIN or disabled:
-            await _check_another_admin(scope, user)
         changed = await users.update(
-            scope, user.id, name=wanted.name if "name" in given else user.name, role=role, disabled=disabled
+            scope,
+            call.target.id,
+            name=wanted.name if "name" in given else None,
+            role=Role(wanted.role) if "role" in given else None,
+            disabled=wanted.disabled if "disabled" in given else None,
         )
-        await audit.record(scope, AuditAction.USER_UPDATE, "user", user.id, {"fields": sorted(given)})
+        if changed is None:
+            raise NotFound
+        await audit.record(scope, AuditAction.USER_UPDATE, "user", changed.id, {"fields": sorted(given)})
     return UserOut.of(changed)
-
-
-async def _check_another_admin(scope: Scope, user: User) -> None:
-    """Raises Conflict for the last admin. Holds the admins' rows, so that two cannot step down at once."""
-    admins = await users.lock_admins(scope)
-    if admins == [user.id]:
-        raise Conflict("This is the tenant's last admin. Make another user an admin first.")
