@@ -10,18 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from msgspec import UNSET
+
 from hango import __version__, jsontext
 from hango.chain import base as bases
 from hango.chain import context_overrides, counting, problems, snapshot
+from hango.chain import full_part as full_parts
 from hango.chain.chain import Capture
 from hango.chain.deps import Deps
 from hango.chain.draft import Draft
 from hango.chain.estimator import tool_text
+from hango.chain.full_part import FullPart
 from hango.chain.history import Turn
+from hango.chain.parts import PartKind
 from hango.chain.snapshot import Group, Groups, Snapshot
 from hango.chain.stack import build_chain
 from hango.chain.state import State
-from hango.domain import AgentID, Override, SessionID
+from hango.chain.window import WHOLE, Window
+from hango.domain import AgentID, Override, PartID, SessionID
+from hango.errors import NotFound
 from hango.messages import Block, Request, read_content
 from hango.store import messages
 from hango.store.connection import Scope
@@ -61,7 +68,8 @@ async def draft_next_call(scope: Scope, deps: Deps, session_id: SessionID, wante
     draft = chain.draft(state)
     marked = context_overrides.mark(draft, wanted.overrides, scope="call", last_seq=base.through_seq)
     capture = Capture()
-    await chain.model_call(state, replace(draft, marks=marked.marks), capture)
+    changed = replace(draft, marks=marked.marks, messages=marked.messages, originals=marked.originals)
+    await chain.model_call(state, changed, capture)
     assert capture.draft is not None, "a slot did not call on"
     found = problems.find(capture.draft, state.agent, state.dialect)
     done = replace(capture.draft, problems=found)
@@ -87,9 +95,14 @@ def provider_body(deps: Deps, drafted: Drafted, bodies: Bodies) -> bytes:
     return deps.providers.get(drafted.state.agent.provider).body(request_of(drafted, bodies))
 
 
-async def take_snapshot(deps: Deps, drafted: Drafted, bodies: Bodies | None = None) -> Snapshot:
-    """The whole snapshot. With `bodies` the provider's counter is asked for the totals, where there is one."""
-    made = estimated_snapshot(drafted)
+def has_counter(deps: Deps, drafted: Drafted) -> bool:
+    """True when the agent's provider counts by itself, and its key is set."""
+    return deps.providers.counter(drafted.state.agent.provider) is not None
+
+
+async def take_snapshot(deps: Deps, drafted: Drafted, window: Window = WHOLE, bodies: Bodies | None = None) -> Snapshot:
+    """The snapshot. With `bodies` the provider's counter is asked for the totals, where there is one."""
+    made = estimated_snapshot(drafted, window)
     if bodies is not None:
         totals = await counting.totals(deps, drafted.draft, drafted.state, drafted.sha256, bodies)
         if totals is not None:
@@ -98,19 +111,20 @@ async def take_snapshot(deps: Deps, drafted: Drafted, bodies: Bodies | None = No
     return made
 
 
-def estimated_snapshot(drafted: Drafted) -> Snapshot:
+def estimated_snapshot(drafted: Drafted, window: Window = WHOLE) -> Snapshot:
     """The snapshot by estimates alone. Pure."""
     draft, state = drafted.draft, drafted.state
     size = draft.size
     assert size is not None, "the summarization slot sets the sizes"
+    start, stop, next_after = window.of_messages(draft.messages) if window.shows("messages") else (0, 0, None)
     return Snapshot(
         session_id=str(drafted.session_id),
         agent_id=str(drafted.agent_id),
         model=state.agent.model,
         provider=state.agent.provider,
-        system=snapshot.system_parts(draft, size.system),
-        tools=snapshot.tool_parts(draft, size.tools),
-        messages=snapshot.message_parts(draft, size.messages),
+        system=snapshot.system_parts(draft, size.system) if window.shows("system") else [],
+        tools=snapshot.tool_parts(draft, size.tools) if window.shows("tools") else [],
+        messages=snapshot.message_parts(draft, size.messages, start, stop),
         groups=Groups(
             Group(size.system.before, size.system.after),
             Group(size.tools.before, size.tools.after),
@@ -127,6 +141,7 @@ def estimated_snapshot(drafted: Drafted) -> Snapshot:
         problems=[snapshot.problem(detail) for detail in draft.problems],
         stale=[snapshot.stale_override(stale) for stale in drafted.stale],
         request_sha256=drafted.sha256,
+        next_after=next_after if window.limit is not None else UNSET,
     )
 
 
@@ -153,3 +168,19 @@ def request_sha256(state: State, draft: Draft) -> str:
     made = sha256(jsontext.dumps(head).encode())
     made.update("".join([item.sha256 for item in kept]).encode())
     return made.hexdigest()
+
+
+async def full_part(scope: Scope, drafted: Drafted, part: str) -> FullPart:
+    """One part of the draft in full. Raises NotFound for a part that is not in it."""
+    draft = drafted.draft
+    found = full_parts.find(draft, PartID(part))
+    if found is None:
+        raise NotFound
+    if found.kind == PartKind.TOOL:
+        return full_parts.full_tool(found, next(item.value for item in draft.tools if item.part == part))
+    if found.kind == PartKind.MESSAGE and isinstance(found.seq, int):
+        body = await messages.body(scope, drafted.session_id, found.seq)
+        if body is None:
+            raise NotFound
+        return full_parts.full_message(draft, found, read_content(body))
+    return full_parts.full_text(draft, found)

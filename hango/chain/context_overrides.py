@@ -9,6 +9,7 @@ from hango.chain import estimator
 from hango.chain.draft import Draft, Mark
 from hango.chain.pairs import Pairing, pair
 from hango.chain.parts import ParsedPart, PartKind, message_part, parse
+from hango.chain.replacement import check, replaced_digest
 from hango.domain import MessageDigest, Override, OverrideAction, PartID
 from hango.errors import Invalid, Reason
 from hango.jsontext import is_text
@@ -29,6 +30,8 @@ class Marked:
     """The marks of a set of overrides on one draft, and those that found no part."""
 
     marks: Mapping[PartID, Mark] = field(default_factory=dict)
+    messages: tuple[MessageDigest, ...] = ()  # the draft's, with the replaced ones swapped
+    originals: Mapping[int, MessageDigest] = field(default_factory=dict)
     stale: tuple[Stale, ...] = ()
 
 
@@ -77,7 +80,24 @@ def mark(draft: Draft, overrides: Sequence[Override], *, scope: str, last_seq: i
     excluded = {part for part, mark in marks.items() if mark.excluded}
     for part in partners(draft.messages, excluded):
         marks[part] = Mark(marks[part].override if part in marks else None, paired=True)
-    return Marked(marks, tuple(stale))
+    swapped, originals = _swap(draft.messages, marks)
+    return Marked(marks, swapped, originals, tuple(stale))
+
+
+def _swap(
+    items: tuple[MessageDigest, ...], marks: Mapping[PartID, Mark]
+) -> tuple[tuple[MessageDigest, ...], dict[int, MessageDigest]]:
+    """The items with the replaced ones swapped, and those as they were, by seq."""
+    texts = {part: mark.replacement for part, mark in marks.items() if mark.replacement is not None}
+    if not texts:
+        return items, {}
+    made, originals = list(items), {}
+    for at, item in enumerate(items):
+        if (text := texts.get(message_part(item.seq))) is not None:
+            check(item)
+            originals[item.seq] = item
+            made[at] = replaced_digest(item, text)
+    return tuple(made), originals
 
 
 def partners(items: Sequence[MessageDigest], gone: Set[PartID]) -> set[PartID]:

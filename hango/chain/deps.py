@@ -9,6 +9,7 @@ from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
 from hango.config import Settings
 from hango.domain import AgentDefinition, AgentVersionID
+from hango.errors import NotFound
 from hango.store import agents
 from hango.store.connection import Scope, Store
 
@@ -30,6 +31,8 @@ class Deps:
         known = self._definitions.get(version)
         if known is None:
             known = await agents.definition(scope, version)
+            if known is None:
+                raise NotFound
             self._definitions[version] = known
             while len(self._definitions) > MAX_DEFINITIONS:
                 self._definitions.popitem(last=False)

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from hango.chain.history import Repair
 from hango.chain.parts import EXTRA, SUMMARY, message_part
+from hango.chain.replacement import replaced_blocks
 from hango.chain.size import Size
 from hango.domain import AgentDefinition, MessageDigest, Override, OverrideAction, PartID
 from hango.errors import Detail
@@ -63,7 +64,8 @@ NO_MARK = Mark()
 class Draft:
     """The next request, still knowing where everything came from.
 
-    `messages` are the items of the history in order: the summary first (seq 0), the extra text last (seq -1).
+    `messages` are the items of the history in order: the summary first (seq 0), the extra text last (seq -1). A
+    replaced one stands there with its new text.
     `repair` says how the items that are not left out go on the wire. `breakpoint` is a part, not an index, so that it
     survives exclusion. `problems` are what people should know about this request.
     """
@@ -73,6 +75,7 @@ class Draft:
     messages: tuple[MessageDigest, ...]
     texts: Mapping[int, str] = field(default_factory=dict)  # of the items that are not persisted, by seq
     marks: Mapping[PartID, Mark] = field(default_factory=dict)
+    originals: Mapping[int, MessageDigest] = field(default_factory=dict)  # of the replaced messages, by seq
     repair: Repair | None = None
     breakpoint: PartID | None = None
     would_compact: bool = False
@@ -125,7 +128,9 @@ class Draft:
 
         def blocks(index: int) -> Sequence[Block]:
             seq = kept[index].seq
-            return (text_block(self.texts[seq]),) if seq in self.texts else bodies[seq]
+            stored = (text_block(self.texts[seq]),) if seq in self.texts else bodies[seq]
+            text = self.mark(message_part(seq)).replacement
+            return stored if text is None else replaced_blocks(stored, text)
 
         made = []
         for turn in self.repair.turns:

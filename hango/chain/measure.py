@@ -12,6 +12,7 @@ from hango.chain.history import sendable_tokens
 from hango.chain.parts import message_part
 from hango.chain.size import GroupSize, Size
 from hango.dialect import Dialect
+from hango.domain import MessageDigest
 
 T = TypeVar("T")
 
@@ -36,28 +37,37 @@ def _messages(draft: Draft, dialect: Dialect, model: str, factor: float) -> Grou
     assert draft.repair is not None, "the context_overrides slot sets the repair"
     ceil = math.ceil
     tokens = [ceil((item.tokens + MESSAGE_OVERHEAD) * factor - _EPSILON) for item in draft.messages]
-    marks: dict[int, Mark] = {}
+    excluded: list[int] = []
     if draft.marks:
-        marks = {
-            i: mark
-            for i, item in enumerate(draft.messages)
-            if (mark := draft.marks.get(message_part(item.seq))) is not None
-        }
+        excluded = [i for i, item in enumerate(draft.messages) if draft.mark(message_part(item.seq)).excluded]
     kept: Sequence[int] = range(len(tokens))
-    if any(mark.excluded for mark in marks.values()):
-        kept = [i for i in kept if i not in marks or not marks[i].excluded]
-        for i, mark in marks.items():
-            if mark.excluded:
-                alone = sendable_tokens(draft.messages[i], dialect, model)
-                tokens[i] = scaled(alone + MESSAGE_OVERHEAD, factor) if alone else 0
+    if excluded:
+        out = set(excluded)
+        kept = [i for i in kept if i not in out]
+        for i in excluded:
+            tokens[i] = _alone(draft.messages[i], dialect, model, factor)
     for at, count in draft.repair.tokens.items():
         tokens[kept[at]] = scaled(count + MESSAGE_OVERHEAD, factor)
     for at in draft.repair.unsent:
         tokens[kept[at]] = 0
-    return _sum(tokens, marks, factor)
+    before, after = sum(tokens), sum(tokens) - sum(tokens[i] for i in excluded)
+    originals = {}
+    if draft.originals:
+        for i, item in enumerate(draft.messages):
+            if item.seq in draft.originals:
+                originals[i] = _alone(draft.originals[item.seq], dialect, model, factor)
+                before += originals[i] - tokens[i]
+    return GroupSize(tokens, originals, before, after)
+
+
+def _alone(item: MessageDigest, dialect: Dialect, model: str, factor: float) -> int:
+    """Tokens of an item as it would be sent, looking at it alone."""
+    count = sendable_tokens(item, dialect, model)
+    return scaled(count + MESSAGE_OVERHEAD, factor) if count else 0
 
 
 def _sum(tokens: list[int], marks: Mapping[int, Mark], factor: float) -> GroupSize:
+    """Sums of system blocks or tools, with the replaced ones at their new size."""
     before = after = sum(tokens)
     originals = {}
     for i, mark in marks.items():

@@ -133,6 +133,8 @@ def message_parts(draft: Draft, sizes: GroupSize, start: int = 0, stop: int | No
             part.sent = part.included and seq not in unsent
             part.paired = mark.paired
             part.override = mark.override.action.value if mark.override else "none"
+            if i in sizes.originals:
+                part.tokens_original = sizes.originals[i]
     return made
 
 
@@ -151,7 +153,8 @@ def _name_special(part: Part, seq: int) -> None:
     part.seq = UNSET
 
 
-def _part(draft: Draft, item: Sourced[Any], kind: PartKind, text: str, sizes: GroupSize, at: int, kept: bool) -> Part:
+def _part(draft: Draft, item: Sourced[Any], sizes: GroupSize, at: int, *, text: str, kept: bool) -> Part:
+    kind = PartKind(item.part.partition(":")[0])
     mark = draft.mark(item.part)
     return Part(
         id=item.part,

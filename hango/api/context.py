@@ -1,0 +1,114 @@
+"""The context of a session: the next model request part by part, one part in full, or the body a provider would get."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from pydantic import Field
+
+from hango.api.endpoint import Call
+from hango.api.fields import Body, Query, Whole
+from hango.chain import context, context_overrides
+from hango.chain.context import Drafted, Wanted
+from hango.chain.full_part import FullPart
+from hango.chain.parts import parse
+from hango.chain.snapshot import Snapshot
+from hango.chain.window import Window
+from hango.domain import Session
+from hango.errors import Invalid, Reason
+from hango.messages import is_blank
+from hango.telemetry import Attr, Metric, Seen, Span, span
+
+MAX_PARTS = 5000  # in one set of overrides
+MAX_TEXT = 1024 * 1024  # characters of a replacement or of extra text
+MAX_WINDOW = 1000
+
+
+class ContextQuery(Query):
+    """What of the context is wanted: all of it, one part, the provider's body, or a stretch of one group."""
+
+    full: Annotated[str, Field(max_length=1200)] | None = None
+    format: Literal["provider"] | None = None
+    group: Literal["system", "tools", "messages"] | None = None
+    after: Annotated[Whole, Field(ge=0)] | None = None
+    limit: Annotated[Whole, Field(ge=1, le=MAX_WINDOW)] | None = None
+    count: Literal["estimate", "provider"] | None = None
+
+
+class PreviewIn(Body):
+    """Unsaved overrides for one look. `message` is extra text of the user, `until` an earlier end of the history."""
+
+    exclude: Annotated[list[str], Field(default_factory=list, max_length=MAX_PARTS)]
+    replace: Annotated[
+        dict[str, Annotated[str, Field(max_length=MAX_TEXT)]], Field(default_factory=dict, max_length=MAX_PARTS)
+    ]
+    include: Annotated[list[str], Field(default_factory=list, max_length=MAX_PARTS)]
+    message: Annotated[str, Field(max_length=MAX_TEXT)] | None = None
+    until: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+
+
+class ProviderRequest(msgspec.Struct):
+    """The body as the provider would get it, with no secret in it."""
+
+    provider: str
+    request: msgspec.Raw
+
+
+async def show_context(call: Call[Session, None, ContextQuery]) -> Snapshot | FullPart | ProviderRequest:
+    """GET: with the provider's count where there is one, unless `count=estimate`."""
+    return await _look(call, call.query, Wanted(), count=call.query.count != "estimate")
+
+
+async def preview_context(
+    call: Call[Session, PreviewIn, ContextQuery],
+) -> Snapshot | FullPart | ProviderRequest:
+    """POST: by estimates, unless `count=provider`."""
+    return await _look(call, call.query, _wanted(call.body), count=call.query.count == "provider")
+
+
+async def _look(
+    call: Call[Session, None, ContextQuery] | Call[Session, PreviewIn, ContextQuery],
+    query: ContextQuery,
+    wanted: Wanted,
+    *,
+    count: bool,
+) -> Snapshot | FullPart | ProviderRequest:
+    with span(Span.CONTEXT_INSPECT, seconds=Metric.CONTEXT_INSPECT_DURATION) as seen:
+        async with call.deps.store.read(call.principal) as scope:
+            drafted = await context.draft_next_call(scope, call.deps, call.target.id, wanted)
+            _measure(seen, drafted)
+            if query.full is not None:
+                return await context.full_part(scope, drafted, query.full)
+            bodies = None
+            if query.format or (count and context.has_counter(call.deps, drafted)):
+                bodies = await context.load_bodies(scope, drafted)
+        if query.format and bodies is not None:
+            body = context.provider_body(call.deps, drafted, bodies)
+            return ProviderRequest(drafted.state.agent.provider, msgspec.Raw(body))
+        return await context.take_snapshot(call.deps, drafted, Window(query.group, query.after, query.limit), bodies)
+
+
+def _wanted(body: PreviewIn) -> Wanted:
+    overrides = context_overrides.read(body.exclude, body.replace)
+    named = {override.part for override in overrides}
+    for text in body.include:
+        if text != "*" and parse(text).id in named:
+            message = f"The part '{text}' is both included and changed. Name it once."
+            raise Invalid.because(Reason.DUPLICATE_PART, message, part=text)
+    if body.message is not None and is_blank(body.message):
+        raise Invalid.because(
+            Reason.BAD_FIELD, "The extra text is empty. Leave it out, or write some.", pointer="/message"
+        )
+    return Wanted(overrides, body.message, body.until)
+
+
+def _measure(seen: Seen, drafted: Drafted) -> None:
+    draft = drafted.draft
+    assert draft.size is not None
+    seen.set(Attr.PARTS_SYSTEM, len(draft.system))
+    seen.set(Attr.PARTS_TOOLS, len(draft.tools))
+    seen.set(Attr.PARTS_MESSAGES, len(draft.messages))
+    seen.set(Attr.TOKENS_BEFORE, draft.size.before)
+    seen.set(Attr.TOKENS_AFTER, draft.size.after)
+    seen.set(Attr.WOULD_COMPACT, draft.would_compact)

@@ -1,0 +1,88 @@
+"""What a replacement does to a message: it swaps the text and keeps every other block.
+
+It takes the place of the first text block, and the other text blocks go. Without a text block it replaces the content
+of the single tool result, which keeps its id: "keep the call, drop the output". With neither it is put last. Each rule
+is written twice, on digests and on bodies, and gives the same blocks in the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from hango.chain import estimator
+from hango.chain.parts import message_part, preview
+from hango.domain import BlockDigest, MessageDigest
+from hango.errors import Invalid, Reason
+from hango.messages import THINKING_TYPES, Block, is_blank, text_block
+
+COMPACTION = "compaction"
+
+
+def is_replaceable(types: Sequence[str]) -> bool:
+    """True when a message of these block types can have its text swapped."""
+    return _fault(types) is None
+
+
+def check(item: MessageDigest) -> None:
+    """Raise Invalid (`replace_breaks_pair`) for a message whose text cannot be swapped."""
+    if (fault := _fault([block.type for block in item.blocks])) is not None:
+        part = message_part(item.seq)
+        message = f"The part '{part}' cannot be replaced: {fault}"
+        raise Invalid.because(Reason.REPLACE_BREAKS_PAIR, message, part=part)
+
+
+def _fault(types: Sequence[str]) -> str | None:
+    if COMPACTION in types:
+        return "it holds a provider's compaction block. Exclude it instead."
+    if types and set(types) <= THINKING_TYPES:
+        return "it is thinking alone. Exclude it instead."
+    results = types.count("tool_result")
+    if "text" not in types and results > 1:
+        return f"it holds {results} tool results. Exclude it, or replace a message with one result."
+    return None
+
+
+def replaced_digest(item: MessageDigest, text: str) -> MessageDigest:
+    """The digest of the message with its text swapped."""
+    tokens = estimator.count([text])[0]
+    new = BlockDigest("text", tokens, blank=is_blank(text))
+    blocks: list[BlockDigest] = []
+    types = [block.type for block in item.blocks]
+    if "text" in types:
+        first = types.index("text")
+        for at, block in enumerate(item.blocks):
+            if at == first:
+                blocks.append(new)
+            elif block.type != "text":
+                blocks.append(block)
+    elif "tool_result" in types:
+        blocks = [replace(block, tokens=tokens) if block.type == "tool_result" else block for block in item.blocks]
+    else:
+        blocks = [*item.blocks, new]
+    return replace(
+        item,
+        chars=len(text),
+        tokens=sum(block.tokens for block in blocks),
+        preview=preview(text),
+        sha256=sha256(f"{item.sha256}\n{text}".encode()).hexdigest(),
+        plain=item.plain and len(blocks) == 1,
+        blocks=tuple(blocks),
+    )
+
+
+def replaced_blocks(blocks: Sequence[Block], text: str) -> tuple[Block, ...]:
+    """The blocks of the message with its text swapped."""
+    types = [block.type for block in blocks]
+    if "text" in types:
+        first = types.index("text")
+        return tuple(
+            text_block(text) if at == first else block
+            for at, block in enumerate(blocks)
+            if at == first or block.type != "text"
+        )
+    if "tool_result" in types:
+        return tuple(block.with_fields(content=text) if block.type == "tool_result" else block for block in blocks)
+    return (*blocks, text_block(text))
