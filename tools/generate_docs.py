@@ -1,0 +1,68 @@
+"""Writes the generated blocks of docs/: what stands between `<!-- made: NAME -->` and `<!-- end -->`.
+
+With --check: fails when a block differs from what the code says.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hango import config
+from hango.telemetry.names import HISTOGRAMS, Metric
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"(<!-- made: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def settings() -> str:
+    rows = [
+        f"| `{row.name}` | {row.takes} | {_code(row.default)} | {row.meaning}{' Secret.' if row.secret else ''} |"
+        for row in config.table()
+    ]
+    return "\n".join(["| variable | takes | default | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def metrics() -> str:
+    rows = [f"| `{name}` | histogram | {_unit(name)} | {HISTOGRAMS[name].meaning} |" for name in Metric]
+    return "\n".join(["| metric | kind | unit | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"settings": settings, "metrics": metrics}
+
+
+def _unit(name: Metric) -> str:
+    return {"s": "seconds"}[HISTOGRAMS[name].unit]
+
+
+def _code(default: str) -> str:
+    """A default that could be typed is shown as code; one that is described is not."""
+    return default if " " in default or "`" in default or default in {"none", "off"} else f"`{default}`"
+
+
+def pages() -> dict[Path, str]:
+    """Every page that holds a generated block, as it should be."""
+    found = {}
+    for path in sorted(ROOT.glob("docs/*.md")):
+        written = path.read_text(encoding="utf-8")
+        if BLOCK.search(written):
+            found[path] = BLOCK.sub(lambda block: block[1] + "\n" + BLOCKS[block["name"]]() + "\n" + block[3], written)
+    return found
+
+
+def main(words: list[str]) -> int:
+    stale = [path for path, wanted in pages().items() if path.read_text(encoding="utf-8") != wanted]
+    if words == ["--check"]:
+        for path in stale:
+            sys.stderr.write(f"{path.relative_to(ROOT)} is stale: run tools/generate_docs and commit.\n")
+        return 1 if stale else 0
+    for path in stale:
+        path.write_text(pages()[path], encoding="utf-8")
+        sys.stderr.write(f"wrote {path.relative_to(ROOT)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
