@@ -49,7 +49,7 @@ def show(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the API's reply as it came.")] = False,
 ) -> None:
-    """Show, part by part, what the next model request of a session will contain.
+    """Show what the next model request will contain, part by part.
 
     [x] is sent, [ ] left out, [~] sent with a replaced text, [!] wanted but not sent.
 

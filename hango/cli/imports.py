@@ -37,7 +37,9 @@ class Format(StrEnum):
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for stdin.")],
     *,
-    format_: Annotated[Format, typer.Option("--format", help="What the file is.")] = Format.AUTO,
+    format_: Annotated[
+        Format, typer.Option("--format", metavar="FORMAT", help=f"What the file is: {', '.join(Format)}.")
+    ] = Format.AUTO,
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="ID", help="Put the sessions under this agent.")
     ] = None,

@@ -11,7 +11,7 @@ import typer
 MOST = 500  # the API's own limit
 
 Search = Annotated[str | None, typer.Option("--q", metavar="TEXT", help="Only those that hold this text.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=MOST, help="How many at most.")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=MOST, help="How many at most.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's reply as it came.")]
 
 

@@ -6,29 +6,15 @@ A command's module is imported when the command is called, so that help and the 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-# typer brings its own click and exports no names for these two.
-from typer._click import Command, Context, HelpFormatter
-from typer.core import TyperGroup
-
 from hango import __version__
 from hango.cli.exits import ExitCode, Failure
+from hango.cli.lazy import HELP_NAMES, Entry, LazyGroup, read_plainly
 from hango.errors import HangoError
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Where a command lives: a function of a module, or a group (a Typer); and its line in the help."""
-
-    module: str
-    name: str
-    help: str
-
 
 COMMANDS = {
     "up": Entry("hango.cli.up", "up", "Start everything on this machine, with a demo tenant."),
@@ -43,39 +29,18 @@ COMMANDS = {
 }
 
 
-class LazyGroup(TyperGroup):
-    """The commands of the table; each is imported when it is asked for."""
-
-    def list_commands(self, ctx: Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        entry = COMMANDS.get(cmd_name)
-        return None if entry is None else load(cmd_name, entry)
-
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
-
-
-def load(name: str, entry: Entry) -> Command:
-    found = getattr(import_module(entry.module), entry.name)
-    if not isinstance(found, typer.Typer):
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name)(found)
-        found = alone
-    command = typer.main.get_command(found)
-    command.name = name
-    return command
+class Root(LazyGroup):
+    entries = COMMANDS
 
 
 app = typer.Typer(
     name="hango",
-    cls=LazyGroup,
+    cls=Root,
+    add_completion=False,  # its options would import pydantic at every call
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP_NAMES},
 )
 
 
@@ -97,10 +62,12 @@ def root(
     """
 
 
-def main() -> None:
-    """Run the command line. Ends the process with a code of the table in `exits.py`."""
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command line, with the process's words when none are given. Ends with a code of `exits.py`."""
+    command = typer.main.get_command(app)
+    read_plainly(command)
     try:
-        app(prog_name="hango")
+        command(words, prog_name="hango")
     except Failure as failure:
         _say(failure.sentence, *failure.more)
         sys.exit(failure.code)
