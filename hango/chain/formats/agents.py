@@ -29,9 +29,7 @@ TRANSPORT = frozenset(
 def system_blocks(texts: Iterable[str]) -> tuple[SystemBlock, ...]:
     """The texts under the names `agent`, `system-2`, `system-3`; an empty text makes no block."""
     kept = [text for text in texts if text]
-    return tuple(
-        SystemBlock("agent" if place == 1 else f"system-{place}", text) for place, text in enumerate(kept, 1)
-    )
+    return tuple(SystemBlock("agent" if place == 1 else f"system-{place}", text) for place, text in enumerate(kept, 1))
 
 
 def make_agent(
@@ -94,9 +92,7 @@ def foreign_tool(raw: msgspec.Raw, at: str) -> ToolSpec:
     """A tool that only its own provider knows, kept as it came but for the cache mark."""
     members = decode(raw, dict[str, msgspec.Raw], at)
     members.pop("cache_control", None)
-    named = next(
-        (members[key] for key in ("name", "mcp_server_name", "server_label", "type") if key in members), None
-    )
+    named = next((members[key] for key in ("name", "mcp_server_name", "server_label", "type") if key in members), None)
     if named is None:
         raise Invalid.because(Reason.MISSING_FIELD, f"The tool at '{at}' has no name.", pointer=at)
     return ToolSpec(name=decode(named, str, at), definition=jsontext.compact(jsontext.dumps(members)))

@@ -64,7 +64,9 @@ class _ToolKind(msgspec.Struct):
 
 
 def read(body: bytes) -> list[Conversation]:
-    """A request, or the list of its messages."""
+    """A request, the list of its messages, or a list of requests."""
+    if unwrap.is_list_of(body, "messages"):
+        return [each for raw in decode(body, list[msgspec.Raw]) for each in read(bytes(raw))]
     if is_array(body):
         return [Conversation(ImportedAgent(), messages(decode(body, list[msgspec.Raw]), ""))]
     body, at = unwrap.request(body, "messages")
@@ -116,18 +118,13 @@ def write(agent: ImportedAgent, history: Iterable[ImportedMessage]) -> str:
         **{theirs: params.get(ours) for theirs, ours in _PARAMS.items()},
     }
     written = [
-        {"role": message.role, "content": msgspec.Raw(content_json(message.content).encode())}
-        for message in history
+        {"role": message.role, "content": msgspec.Raw(content_json(message.content).encode())} for message in history
     ]
-    return jsontext.dumps(
-        {key: value for key, value in body.items() if value is not None} | {"messages": written}
-    )
+    return jsontext.dumps({key: value for key, value in body.items() if value is not None} | {"messages": written})
 
 
 def _params(members: dict[str, msgspec.Raw], choice: dict[str, Any] | None) -> dict[str, Any]:
-    params = {
-        ours: msgspec.json.decode(members[theirs]) for theirs, ours in _PARAMS.items() if theirs in members
-    }
+    params = {ours: msgspec.json.decode(members[theirs]) for theirs, ours in _PARAMS.items() if theirs in members}
     if choice is not None:
         choice = dict(choice)
         alone = choice.pop("disable_parallel_tool_use", None)

@@ -86,9 +86,7 @@ def check_text(block: Block, part: str) -> None:
     try:
         jsontext.check_text(json.loads(block.json))
     except Invalid as error:
-        message = (
-            f"{part} holds NUL or half of a surrogate pair, which cannot be stored. Take it out of the file."
-        )
+        message = f"{part} holds NUL or half of a surrogate pair, which cannot be stored. Take it out of the file."
         raise Invalid(
             message,
             errors=[Detail(Reason.INVALID_TEXT, message, part, detail.pointer) for detail in error.errors],

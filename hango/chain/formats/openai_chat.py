@@ -86,7 +86,9 @@ class _Message(msgspec.Struct):
 
 
 def read(body: bytes) -> list[Conversation]:
-    """A request, or the list of its messages."""
+    """A request, the list of its messages, or a list of requests."""
+    if unwrap.is_list_of(body, "messages"):
+        return [each for raw in decode(body, list[msgspec.Raw]) for each in read(bytes(raw))]
     if is_array(body):
         system, rest, skipped = head(decode(body, list[msgspec.Raw]), "")
         return [Conversation(agents.make_agent(system=system), messages(rest, "", skipped))]
@@ -118,9 +120,7 @@ def head(raws: Sequence[msgspec.Raw], at: str) -> tuple[list[str], Sequence[msgs
 
 def messages(raws: Sequence[msgspec.Raw], at: str, skipped: int = 0) -> Iterator[ImportedMessage]:
     """Messages of the history; `skipped` were before them in the list."""
-    asked: dict[
-        str, str
-    ] = {}  # name of a function -> id of its latest call, for results that know only the name
+    asked: dict[str, str] = {}  # name of a function -> id of its latest call, for results that know only the name
     for n, raw in enumerate(raws, skipped):
         yield message(raw, f"{at}/{n}", asked)
 
@@ -157,9 +157,7 @@ def call(id: str, name: str, raw: msgspec.Raw, at: str) -> Block:
     if is_object(raw):
         input = msgspec.Raw(jsontext.compact(raw).encode())
     else:
-        input = arguments(
-            "" if is_nothing(raw) else decode(raw, str, at) if is_string(raw) else bytes(raw).decode()
-        )
+        input = arguments("" if is_nothing(raw) else decode(raw, str, at) if is_string(raw) else bytes(raw).decode())
     return Block.make("tool_use", id=id, name=name, input=input)
 
 
@@ -178,9 +176,7 @@ def write(agent: ImportedAgent, history: Iterable[ImportedMessage]) -> str:
     written: list[Any] = [{"role": "system", "content": block.text} for block in agent.system]
     for message in history:
         written += _message_json(message)
-    return jsontext.dumps(
-        {key: value for key, value in body.items() if value is not None} | {"messages": written}
-    )
+    return jsontext.dumps({key: value for key, value in body.items() if value is not None} | {"messages": written})
 
 
 def _params(members: Mapping[str, msgspec.Raw], request: _Request) -> dict[str, Any]:
@@ -223,9 +219,7 @@ def _result(read: _Message, at: str, asked: Mapping[str, str]) -> Block:
     id = read.tool_call_id or asked.get(read.name or "", "")
     blocks = openai_parts.content(read.content, f"{at}/content")
     if is_string(read.content) or not blocks:
-        return Block.make(
-            "tool_result", tool_use_id=id, content=(blocks[0].view.text or "") if blocks else ""
-        )
+        return Block.make("tool_result", tool_use_id=id, content=(blocks[0].view.text or "") if blocks else "")
     return Block.make("tool_result", tool_use_id=id, content=[msgspec.Raw(b.json.encode()) for b in blocks])
 
 

@@ -1,4 +1,4 @@
-"""How strictly a file is read: JSON text without doubled keys and NaN, values of the expected type, faults with place."""
+"""How strictly a file is read: no doubled keys, no NaN, values of the expected type, faults with their place."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from hango.errors import Detail, HangoError, Invalid, Malformed, Reason, TooLarg
 T = TypeVar("T")
 
 # One escape of a JSON string: a pair of surrogates, any other code unit, or a letter.
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
-)
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 # 2001-09-09 to 5138 in seconds: outside it, a number of the file is no time.

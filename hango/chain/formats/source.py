@@ -32,9 +32,7 @@ class Source:
     def document(self) -> bytes:
         """The whole file. Raises TooLarge over 64 MiB."""
         if self.size > MAX_DOCUMENT:
-            raise TooLarge(
-                "The file is over 64 MiB, and only JSON Lines may be. Split it, or write one item a line."
-            )
+            raise TooLarge("The file is over 64 MiB, and only JSON Lines may be. Split it, or write one item a line.")
         self._file.seek(0)
         return self._file.read(self.size).removeprefix(_BOM)
 

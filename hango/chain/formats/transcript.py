@@ -98,7 +98,5 @@ def numbered(messages: Iterable[ImportedMessage]) -> Iterator[ImportedMessage]:
 
 def named(error: Invalid, part: str) -> Invalid:
     """The same fault with the part where none is named yet."""
-    details = [
-        Detail(detail.reason, detail.message, detail.part or part, detail.pointer) for detail in error.errors
-    ]
+    details = [Detail(detail.reason, detail.message, detail.part or part, detail.pointer) for detail in error.errors]
     return Invalid(f"{part}: {error}", errors=details)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hango.chain.formats.reading import decode, is_object
+from hango.chain.formats.reading import decode, is_array, is_object
 
 _ENVELOPES = ("request", "body", "params")
 
@@ -19,3 +19,11 @@ def request(body: bytes, wanted: str) -> tuple[bytes, str]:
                 if wanted in decode(inner, dict[str, msgspec.Raw], f"/{name}"):
                     return inner, f"/{name}"
     return body, ""
+
+
+def is_list_of(body: bytes, wanted: str) -> bool:
+    """True for a list whose first item is an object with the wanted member."""
+    if not is_array(body):
+        return False
+    items = decode(body, list[msgspec.Raw])
+    return bool(items) and is_object(items[0]) and wanted in decode(items[0], dict[str, msgspec.Raw], "/0")
