@@ -278,6 +278,16 @@ class FileVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file as a list shows it: without its text."""
+
+    path: str
+    version: int
+    chars: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Override:
     part: PartID
     action: OverrideAction

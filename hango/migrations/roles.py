@@ -37,9 +37,7 @@ def ensure(conn: psycopg.Connection) -> None:
         _allowed(conn, _GRANT, f"grant {SYSTEM} to {APP}", psycopg.errors.InternalError_)
 
 
-def _allowed(
-    conn: psycopg.Connection, statement: bytes, words: str, came_second: type[psycopg.Error]
-) -> None:
+def _allowed(conn: psycopg.Connection, statement: bytes, words: str, came_second: type[psycopg.Error]) -> None:
     try:
         conn.execute(statement)
     except (came_second, psycopg.errors.UniqueViolation):
@@ -48,9 +46,7 @@ def _allowed(
         pass
     else:
         return
-    raise RolesMissing(
-        f"The database role that migrates may not {words}: have an administrator of the server do it."
-    )
+    raise RolesMissing(f"The database role that migrates may not {words}: have an administrator of the server do it.")
 
 
 def _exists(conn: psycopg.Connection, role: str) -> bool:

@@ -58,9 +58,7 @@ def load(folder: Path = FOLDER) -> tuple[Migration, ...]:
     is."""
     found = tuple(_read(path) for path in sorted(folder.glob("[0-9]*_*.sql")))
     if [migration.version for migration in found] != list(range(1, len(found) + 1)):
-        raise MigrationFailed(
-            f"The migration numbers in {folder} have a gap or a double: count from 00001 on."
-        )
+        raise MigrationFailed(f"The migration numbers in {folder} have a gap or a double: count from 00001 on.")
     return found
 
 
@@ -100,10 +98,7 @@ def status(dsn: str) -> list[MigrationStatus]:
     """Every migration that is known here, with the time it was applied."""
     with _connected(dsn) as conn:
         applied = _applied(conn) if _has_table(conn) else {}
-    return [
-        MigrationStatus(m.version, m.name, applied[m.version].at if m.version in applied else None)
-        for m in load()
-    ]
+    return [MigrationStatus(m.version, m.name, applied[m.version].at if m.version in applied else None) for m in load()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +112,7 @@ def _read(path: Path) -> Migration:
     head, _, down = text.partition(_DOWN)
     before, _, up = head.partition(_UP)
     if before.strip() or not up.strip() or not down.strip():
-        raise MigrationFailed(
-            f"The migration {path.name} needs '-- +goose Up' at its head and '-- +goose Down'."
-        )
+        raise MigrationFailed(f"The migration {path.name} needs '-- +goose Up' at its head and '-- +goose Down'.")
     return Migration(int(path.name.split("_")[0]), path.stem, up, down, sha256(text.encode()).hexdigest())
 
 
@@ -133,9 +126,7 @@ def _connected(dsn: str) -> Iterator[psycopg.Connection]:
             return
     except psycopg.OperationalError as error:
         if error.sqlstate == psycopg.errors.LockNotAvailable.sqlstate:
-            failure = MigrationFailed(
-                "Another migration has been running for 10 minutes: look what holds it up."
-            )
+            failure = MigrationFailed("Another migration has been running for 10 minutes: look what holds it up.")
         else:
             failure = Unavailable("The database cannot be reached: check the database URL and that it is up.")
     except psycopg.Error as error:

@@ -57,8 +57,9 @@ async def create(scope: Scope, name: str, shared: bool, definition: AgentDefinit
     return await _known(scope, agent_id)
 
 
-async def update(scope: Scope, agent_id: UUID, *, name: str, shared: bool, definition: AgentDefinition) -> Agent:
+async def update(scope: Scope, agent: Agent, *, name: str, shared: bool, definition: AgentDefinition) -> Agent:
     """All that an agent is, as it is to be; what does not change makes no version. Raises NotFound."""
+    agent_id = agent.id
     now = await rows.lock_agent(scope.conn, tenant_id=scope.tenant_id, id=agent_id)
     if now is None:
         raise NotFound
@@ -84,10 +85,12 @@ async def delete(scope: Scope, agent_id: UUID) -> bool:
     return await rows.delete_agent(scope.conn, tenant_id=scope.tenant_id, id=agent_id) == 1
 
 
-async def definition(scope: Scope, version_id: UUID) -> AgentDefinition | None:
-    """A version's definition, also of a deleted agent."""
+async def definition(scope: Scope, version_id: UUID) -> AgentDefinition:
+    """A version's definition, also of a deleted agent. Raises NotFound."""
     text = await rows.get_definition(scope.conn, tenant_id=scope.tenant_id, version_id=version_id)
-    return None if text is None else definitions.from_text(text)
+    if text is None:
+        raise NotFound
+    return definitions.from_text(text)
 
 
 async def _add_version(scope: Scope, version_id: UUID, agent_id: UUID, number: int, made: AgentDefinition) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -18,6 +18,7 @@ from hango.errors import HangoError
 from hango.store.failures import StatementRefused, reduced
 
 Connection = AsyncConnection[Any]
+Row = TypeVar("Row")
 
 # A request that cannot get a connection in this time is told so, before its own caller gives up.
 POOL_TIMEOUT_SECONDS = 5.0
@@ -127,25 +128,21 @@ class Store:
 
     @asynccontextmanager
     async def _transaction(self, begin: str) -> AsyncIterator[Connection]:
-        failure: HangoError
         try:
             conn = await self._begun(begin)
             try:
                 yield conn
                 if conn.info.transaction_status is TransactionStatus.INERROR:
-                    # PostgreSQL would answer this commit with a rollback and no error: nothing may be lost
-                    # in silence.
+                    # PostgreSQL would answer this commit with a rollback and no error: nothing may be lost in silence.
                     raise StatementRefused("A statement failed earlier in this transaction; nothing of it was kept.")
                 await conn.commit()
+            except BaseException:
+                await _roll_back(conn)
+                raise
             finally:
-                # The pool rolls back what is still open, and throws away what is broken.
                 await self._pool.putconn(conn)
-            return
         except psycopg.Error as error:
-            failure = reduced(error)
-        # Raised outside the handler: the error of PostgreSQL may carry a row and must not hang on as its
-        # context.
-        raise failure
+            raise reduced(error) from None
 
     async def _begun(self, begin: str) -> Connection:
         """A connection with the transaction begun: all of `begin` is one round trip.
@@ -167,6 +164,19 @@ class Store:
             else:
                 return conn
         raise psycopg.OperationalError
+
+
+def one(row: Row | None) -> Row:
+    """The row of a statement that always returns one, such as an insert without a condition."""
+    if row is None:
+        raise StatementRefused("A statement that always returns a row returned none.")
+    return row
+
+
+async def _roll_back(conn: Connection) -> None:
+    # A broken connection has rolled back by itself; the pool throws it away.
+    with suppress(psycopg.Error):
+        await conn.rollback()
 
 
 async def _configure(conn: Connection) -> None:

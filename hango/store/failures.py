@@ -18,7 +18,16 @@ class StatementRefused(HangoError):
 
 
 def reduced(error: psycopg.Error) -> HangoError:
-    """An error without content: Unavailable when it may pass, else StatementRefused."""
+    """An error without content: Unavailable when it may pass, else StatementRefused.
+
+    The text of `error` is replaced too: it may hang on to what is raised, as its context.
+    """
+    failure = _reduced(error)
+    error.args = (str(failure),)
+    return failure
+
+
+def _reduced(error: psycopg.Error) -> HangoError:
     if isinstance(error, PoolTimeout | PoolClosed | TooManyRequests):
         return Unavailable("The database has no free connection. Try again in a moment.")
     state = error.sqlstate

@@ -1,12 +1,12 @@
-"""Users of the tenant. A tenant always keeps a working admin."""
+"""Users of the tenant."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from hango.domain import Role, User, UserID
-from hango.errors import Conflict
-from hango.store.connection import Scope
+from hango.errors import NotFound
+from hango.store.connection import Scope, one
 from hango.store.db import users as rows
 from hango.store.ids import new_id
 from hango.store.pages import DEFAULT_LIMIT, Page, id_of, page
@@ -24,9 +24,12 @@ async def list_all(scope: Scope, *, limit: int = DEFAULT_LIMIT, cursor: str | No
 
 
 async def create(scope: Scope, name: str, role: Role) -> User:
-    row = await rows.create_user(scope.conn, tenant_id=scope.tenant_id, id=new_id(), name=name, role=role)
-    assert row is not None, "an insert without a condition returns its row"
-    return _user(row)
+    return _user(one(await rows.create_user(scope.conn, tenant_id=scope.tenant_id, id=new_id(), name=name, role=role)))
+
+
+async def lock_admins(scope: Scope) -> list[UserID]:
+    """The tenant's working admins, held until the transaction ends: two changes cannot each rely on the other's."""
+    return [UserID(id) for id in await rows.lock_admins(scope.conn, tenant_id=scope.tenant_id)]
 
 
 async def update(
@@ -36,17 +39,14 @@ async def update(
     name: str | None = None,
     role: Role | None = None,
     disabled: bool | None = None,
-) -> User | None:
-    """Change what is given; None when there is no such user. Raises Conflict when it is the last working
-    admin's."""
-    if role is Role.MEMBER or disabled:
-        admins = await rows.lock_admins(scope.conn, tenant_id=scope.tenant_id)
-        if admins == [user_id]:
-            raise Conflict("This user is the tenant's last admin: make another user an admin first.")
+) -> User:
+    """Change what is given. Raises NotFound."""
     row = await rows.update_user(
         scope.conn, tenant_id=scope.tenant_id, id=user_id, name=name, role=role, disabled=disabled
     )
-    return _user(row) if row else None
+    if row is None:
+        raise NotFound
+    return _user(row)
 
 
 def _user(row: rows.GetUserRow | rows.ListUsersRow | rows.CreateUserRow | rows.UpdateUserRow) -> User:

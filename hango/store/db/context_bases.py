@@ -18,7 +18,6 @@ select
   s.agent_id,
   s.last_seq,
   v.id as agent_version_id,
-  v.definition,
   m.id as summary_id,
   m.text as summary_text,
   m.through_seq as summary_through_seq,
@@ -27,42 +26,43 @@ select
       coalesce(
         json_agg(
           json_build_array(
-            w.id, w.path, left(w.content, %(most_chars)s::integer), w.number, w.chars, w.created_at,
+            w.id,
+            w.path,
+            case when n.place <= %(most_memory)s::integer then left(w.content, %(most_chars)s::integer) else '' end,
+            w.number,
+            w.chars,
+            w.created_at,
             w.chars > %(most_chars)s::integer
           )
           order by w.path
         ),
         '[]'
-      )::text
-    from file_versions w
-    where w.tenant_id = s.tenant_id
-      and w.id in (
-        (
-          select f.current_version_id
-          from files f
-          where f.tenant_id = s.tenant_id
-            and f.agent_id = s.agent_id
-            and f.deleted_at is null
-            and 'memory' = any (v.builtin)
-            and f.path = any (v.memory)
-          order by f.path
-          limit %(most_memory)s::integer
-        )
-        union
-        (
-          select f.current_version_id
-          from files f
-          where f.tenant_id = s.tenant_id
-            and f.agent_id = s.agent_id
-            and f.deleted_at is null
-            and 'skills' = any (v.builtin)
-            and f.path >= '/skills/' and f.path < '/skills0'
-            and f.path like '/skills/_%%/SKILL.md'
-            and f.path not like '/skills/%%/%%/SKILL.md'
-          order by f.path
-          limit %(most_skills)s::integer
-        )
       )
+    from (
+      select f.current_version_id as id, row_number() over (order by array_position(v.memory, f.path)) as place
+      from files f
+      where f.tenant_id = s.tenant_id
+        and f.agent_id = s.agent_id
+        and f.deleted_at is null
+        and 'memory' = any (v.builtin)
+        and f.path = any (v.memory)
+      union all
+      (
+        select f.current_version_id as id, 0 as place
+        from files f
+        where f.tenant_id = s.tenant_id
+          and f.agent_id = s.agent_id
+          and f.deleted_at is null
+          and 'skills' = any (v.builtin)
+          and f.path >= '/skills/' and f.path < '/skills0'
+          and f.path like '/skills/_%%/SKILL.md'
+          and f.path not like '/skills/%%/%%/SKILL.md'
+          and not ('memory' = any (v.builtin) and f.path = any (v.memory))
+        order by f.path
+        limit %(most_skills)s::integer
+      )
+    ) n
+    join file_versions w on w.tenant_id = s.tenant_id and w.id = n.id
   )::text as files
 from sessions s
 join agents a on a.tenant_id = s.tenant_id and a.id = s.agent_id
@@ -77,7 +77,6 @@ class CurrentBaseRow:
     agent_id: UUID
     last_seq: int
     agent_version_id: UUID
-    definition: str
     summary_id: UUID | None
     summary_text: str | None
     summary_through_seq: int | None
@@ -87,22 +86,21 @@ class CurrentBaseRow:
 async def current_base(
     conn: AsyncConnection[Any],
     *,
-    most_chars: int,
     most_memory: int,
+    most_chars: int,
     most_skills: int,
     tenant_id: UUID,
     session_id: UUID,
 ) -> CurrentBaseRow | None:
-    """All that the next request of a session is made of but its messages, in one statement. Files come as one JSON text: the memory that the agent's version names, and its skills, one more than is taken, so that a reader sees there are more."""
+    """All that the next request of a session is made of but its messages, in one statement. Files come as one JSON text: the memory that the agent's version names (the text of the first ones, in the agent's order) and its skills (one more than are taken, so that a reader sees that there are more)."""
     cursor = conn.cursor(row_factory=args_row(CurrentBaseRow))
-    await cursor.execute(CURRENT_BASE, {"most_chars": most_chars, "most_memory": most_memory, "most_skills": most_skills, "tenant_id": tenant_id, "session_id": session_id})
+    await cursor.execute(CURRENT_BASE, {"most_memory": most_memory, "most_chars": most_chars, "most_skills": most_skills, "tenant_id": tenant_id, "session_id": session_id})
     return await cursor.fetchone()
 
 
 LOAD_BASE = """\
 select
   s.agent_id,
-  v.definition,
   m.text as summary_text,
   m.through_seq as summary_through_seq,
   (
@@ -110,19 +108,23 @@ select
       coalesce(
         json_agg(
           json_build_array(
-            w.id, w.path, left(w.content, %(most_chars)s::integer), w.number, w.chars, w.created_at,
+            w.id,
+            w.path,
+            left(w.content, %(most_chars)s::integer),
+            w.number,
+            w.chars,
+            w.created_at,
             w.chars > %(most_chars)s::integer
           )
           order by w.path
         ),
         '[]'
-      )::text
+      )
     from file_versions w
     where w.tenant_id = b.tenant_id and w.id = any (b.file_version_ids)
   )::text as files
 from context_bases b
 join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id
-join agent_versions v on v.tenant_id = b.tenant_id and v.id = b.agent_version_id
 left join summaries m on m.tenant_id = b.tenant_id and m.id = b.summary_id
 where b.tenant_id = %(tenant_id)s and b.id = %(id)s and s.deleted_at is null
 """
@@ -131,7 +133,6 @@ where b.tenant_id = %(tenant_id)s and b.id = %(id)s and s.deleted_at is null
 @dataclass(frozen=True, slots=True)
 class LoadBaseRow:
     agent_id: UUID
-    definition: str
     summary_text: str | None
     summary_through_seq: int | None
     files: str

@@ -1,0 +1,151 @@
+"""Bases: what a request is made of, by id. Whatever a base names never changes, so it can be assembled again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from uuid import UUID
+
+import msgspec
+
+from hango.domain import (
+    AgentID,
+    AgentVersionID,
+    BaseID,
+    FileVersion,
+    FileVersionID,
+    SessionID,
+    Summary,
+    SummaryID,
+)
+from hango.store.connection import Scope, one
+from hango.store.db import context_bases as rows
+from hango.store.ids import new_id
+from hango.store.sessions import summary_of
+
+# What a part may have of a file; what is longer is cut and marked so.
+MAX_FILE_CHARS = 262_144
+# The text of memory files beyond these is not read; they are listed, so that the chain can say it of each.
+MAX_MEMORY_FILES = 64
+MAX_SKILLS = 256
+
+# A file in the order of FileVersion's fields.
+_File = tuple[UUID, str, str, int, int, datetime, bool]
+_files = msgspec.json.Decoder(list[_File])
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentBase:
+    """All that a request of a session is made of but its messages: as it is now, or as it was when it was kept.
+
+    `files`, by path, are those that the agent's version needs: its memory, and its skills, of which one more than
+    MAX_SKILLS is there when there are more.
+    """
+
+    session_id: SessionID
+    agent_id: AgentID
+    agent_version_id: AgentVersionID
+    through_seq: int
+    summary: Summary | None
+    files: tuple[FileVersion, ...]
+    override_set_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBase:
+    """A base as it is kept."""
+
+    id: BaseID
+    session_id: SessionID
+    agent_version_id: AgentVersionID
+    through_seq: int
+    summary_id: SummaryID | None
+    override_set_id: UUID | None
+    file_version_ids: tuple[FileVersionID, ...]
+    created_at: datetime
+
+
+async def current(scope: Scope, session_id: UUID) -> CurrentBase | None:
+    """What the next request of a session is made of, read in one statement. None: no such session."""
+    row = await rows.current_base(
+        scope.conn,
+        tenant_id=scope.tenant_id,
+        session_id=session_id,
+        most_chars=MAX_FILE_CHARS,
+        most_memory=MAX_MEMORY_FILES,
+        most_skills=MAX_SKILLS + 1,
+    )
+    if row is None:
+        return None
+    return CurrentBase(
+        session_id=SessionID(session_id),
+        agent_id=AgentID(row.agent_id),
+        agent_version_id=AgentVersionID(row.agent_version_id),
+        through_seq=row.last_seq,
+        summary=summary_of(row.summary_id, row.summary_text, row.summary_through_seq),
+        files=_read_files(row.files),
+    )
+
+
+async def find_or_create(scope: Scope, base: CurrentBase) -> BaseID:
+    """Keep a base; equal bases of a tenant are one row."""
+    summary_id = base.summary.id if base.summary else None
+    file_ids = [file.version_id for file in base.files]
+    hash = _hash(base, summary_id, file_ids)
+    made = await rows.add_base(
+        scope.conn,
+        tenant_id=scope.tenant_id,
+        id=new_id(),
+        session_id=base.session_id,
+        agent_version_id=base.agent_version_id,
+        through_seq=base.through_seq,
+        summary_id=summary_id,
+        override_set_id=base.override_set_id,
+        file_version_ids=file_ids,
+        hash=hash,
+    )
+    # The other's row is committed: the insert above waited for it.
+    return BaseID(made or one(await rows.find_base(scope.conn, tenant_id=scope.tenant_id, hash=hash)))
+
+
+async def get(scope: Scope, base_id: UUID) -> ContextBase | None:
+    row = await rows.get_base(scope.conn, tenant_id=scope.tenant_id, id=base_id)
+    if row is None:
+        return None
+    return ContextBase(
+        id=BaseID(row.id),
+        session_id=SessionID(row.session_id),
+        agent_version_id=AgentVersionID(row.agent_version_id),
+        through_seq=row.through_seq,
+        summary_id=None if row.summary_id is None else SummaryID(row.summary_id),
+        override_set_id=row.override_set_id,
+        file_version_ids=tuple(FileVersionID(id) for id in row.file_version_ids),
+        created_at=row.created_at,
+    )
+
+
+async def load(scope: Scope, base: ContextBase) -> CurrentBase | None:
+    """What a kept base is made of, whatever was changed since. None when the session is deleted."""
+    row = await rows.load_base(scope.conn, tenant_id=scope.tenant_id, id=base.id, most_chars=MAX_FILE_CHARS)
+    if row is None:
+        return None
+    return CurrentBase(
+        session_id=base.session_id,
+        agent_id=AgentID(row.agent_id),
+        agent_version_id=base.agent_version_id,
+        through_seq=base.through_seq,
+        summary=summary_of(base.summary_id, row.summary_text, row.summary_through_seq),
+        files=_read_files(row.files),
+        override_set_id=base.override_set_id,
+    )
+
+
+def _read_files(text: str) -> tuple[FileVersion, ...]:
+    return tuple(FileVersion(FileVersionID(file[0]), *file[1:]) for file in _files.decode(text))
+
+
+def _hash(base: CurrentBase, summary_id: UUID | None, file_ids: Sequence[UUID]) -> bytes:
+    named = (base.session_id, base.agent_version_id, base.through_seq, summary_id, base.override_set_id, *file_ids)
+    return sha256(" ".join(map(str, named)).encode()).digest()

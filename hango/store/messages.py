@@ -1,0 +1,132 @@
+"""The persisted history, by seq: appended, never changed. Bodies and digests are read apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from uuid import UUID
+
+import msgspec
+
+from hango.domain import MessageDigest, RunID, SessionMessage
+from hango.errors import NotFound
+from hango.store.connection import Scope, one
+from hango.store.db import messages as rows
+
+_digests = msgspec.json.Decoder(list[MessageDigest])
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to append. `content` is compact JSON text of its blocks; the digest's seq is given at the append."""
+
+    role: str
+    content: str
+    digest: MessageDigest
+    model: str | None = None
+    created_at: datetime | None = None  # None: now
+    run_id: RunID | None = None
+
+
+async def append(scope: Scope, session_id: UUID, new: Sequence[NewMessage]) -> list[int]:
+    """Append in order, all or none; returns the seqs, which have no gaps. Raises NotFound.
+
+    The session is held until the transaction ends. May be called many times in one transaction: a long import goes in
+    stretches, each in three statements.
+    """
+    if not new:
+        return []
+    tokens = [message.digest.tokens for message in new]
+    after = one_session(
+        await rows.extend_session(
+            scope.conn,
+            tenant_id=scope.tenant_id,
+            session_id=session_id,
+            count=len(new),
+            tokens=sum(tokens),
+        )
+    )
+    seqs = list(range(after.last_seq - len(new) + 1, after.last_seq + 1))
+    sums = list(accumulate(tokens, initial=after.tokens - sum(tokens)))[1:]
+    await rows.add_messages(
+        scope.conn,
+        tenant_id=scope.tenant_id,
+        session_id=session_id,
+        seqs=seqs,
+        roles=[message.role for message in new],
+        models=[message.model for message in new],
+        run_ids=[message.run_id for message in new],
+        token_counts=tokens,
+        tokens_through=sums,
+        digests=[_digest_text(message.digest, seq) for message, seq in zip(new, seqs, strict=True)],
+        created_ats=[message.created_at for message in new],
+    )
+    await rows.add_bodies(
+        scope.conn,
+        tenant_id=scope.tenant_id,
+        session_id=session_id,
+        seqs=seqs,
+        contents=[message.content for message in new],
+    )
+    return seqs
+
+
+async def page(scope: Scope, session_id: UUID, after: int, limit: int) -> list[SessionMessage]:
+    """At most `limit` messages after a seq, in order."""
+    found = await rows.page_messages(
+        scope.conn, tenant_id=scope.tenant_id, session_id=session_id, after=after, most=limit
+    )
+    return [
+        SessionMessage(
+            seq=row.seq,
+            role=row.role,
+            content=row.content,
+            model=row.model,
+            run_id=None if row.run_id is None else RunID(row.run_id),
+            created_at=row.created_at,
+        )
+        for row in found
+    ]
+
+
+async def bodies(scope: Scope, session_id: UUID, *, after_seq: int, through_seq: int) -> dict[int, str]:
+    """JSON texts of the blocks of a stretch, by seq."""
+    found = await rows.list_bodies(
+        scope.conn, tenant_id=scope.tenant_id, session_id=session_id, after=after_seq, through=through_seq
+    )
+    return {row.seq: row.content for row in found}
+
+
+async def body(scope: Scope, session_id: UUID, seq: int) -> str | None:
+    """JSON text of the blocks of one message."""
+    return await rows.get_body(scope.conn, tenant_id=scope.tenant_id, session_id=session_id, seq=seq)
+
+
+async def digests(scope: Scope, session_id: UUID, *, after_seq: int, through_seq: int) -> list[MessageDigest]:
+    """Digests of a stretch, in order."""
+    joined = await rows.join_digests(
+        scope.conn, tenant_id=scope.tenant_id, session_id=session_id, after=after_seq, through=through_seq
+    )
+    return _digests.decode(f"[{joined}]")
+
+
+async def tokens(scope: Scope, session_id: UUID, *, after_seq: int, through_seq: int) -> int:
+    """The sum of the tokens of a stretch, in a time that does not grow with it."""
+    return one(
+        await rows.sum_tokens(
+            scope.conn, tenant_id=scope.tenant_id, session_id=session_id, after=after_seq, through=through_seq
+        )
+    )
+
+
+def one_session(row: rows.ExtendSessionRow | None) -> rows.ExtendSessionRow:
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _digest_text(digest: MessageDigest, seq: int) -> str:
+    return _encode(msgspec.structs.replace(digest, seq=seq)).decode()
