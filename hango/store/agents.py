@@ -57,9 +57,8 @@ async def create(scope: Scope, name: str, shared: bool, definition: AgentDefinit
     return await _known(scope, agent_id)
 
 
-async def update(scope: Scope, agent: Agent, *, name: str, shared: bool, definition: AgentDefinition) -> Agent:
+async def update(scope: Scope, agent_id: UUID, *, name: str, shared: bool, definition: AgentDefinition) -> Agent:
     """All that an agent is, as it is to be; what does not change makes no version. Raises NotFound."""
-    agent_id = agent.id
     now = await rows.lock_agent(scope.conn, tenant_id=scope.tenant_id, id=agent_id)
     if now is None:
         raise NotFound

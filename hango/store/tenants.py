@@ -5,14 +5,12 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from hango.domain import Tenant, TenantID
-from hango.store.connection import Scope
+from hango.store.connection import Scope, one
 from hango.store.db import tenants as rows
 
 
-async def get(scope: Scope) -> Tenant | None:
-    row = await rows.get_tenant(scope.conn, tenant_id=scope.tenant_id)
-    if row is None:
-        return None
+async def get(scope: Scope) -> Tenant:
+    row = one(await rows.get_tenant(scope.conn, tenant_id=scope.tenant_id))
     return Tenant(
         id=TenantID(row.id),
         name=row.name,
@@ -32,7 +30,7 @@ async def update(
     quota_tokens: int | UnsetType | None = UNSET,
     rate_per_minute: int | UnsetType | None = UNSET,
     trace_llm_content: bool | UnsetType = UNSET,
-) -> None:
+) -> Tenant:
     """Change what is given; None takes a limit away."""
     await rows.update_tenant(
         scope.conn,
@@ -44,3 +42,4 @@ async def update(
         rate_per_minute=None if rate_per_minute is UNSET else rate_per_minute,
         trace_llm_content=None if trace_llm_content is UNSET else trace_llm_content,
     )
+    return await get(scope)

@@ -66,9 +66,7 @@ def total(usage: Usage) -> int:
 async def ensure_quota(scope: Scope) -> None:
     """Raise QuotaExceeded when the tenant's quota of this month is used up or reserved."""
     tenant = await tenants.get(scope)
-    if tenant is None or tenant.quota_tokens is None:
-        return
-    if tenant.quota_used + tenant.quota_reserved >= tenant.quota_tokens:
+    if tenant.quota_tokens is not None and tenant.quota_used + tenant.quota_reserved >= tenant.quota_tokens:
         raise QuotaExceeded
 
 
