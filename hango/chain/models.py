@@ -26,6 +26,7 @@ class ModelRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_min_tokens: int
     tools_required_for_tool_blocks: bool
     system_in_history: bool
+    sampling: bool
 
 
 class Models:

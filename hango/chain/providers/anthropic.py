@@ -62,7 +62,7 @@ class AnthropicProvider:
             tool_blocks_need_tools=row.tools_required_for_tool_blocks,
             parallel_results_in_one_turn=True,
             cache_marks=True,
-            params=PARAMS,
+            params=PARAMS if row.sampling else PARAMS - wire.SAMPLING,
         )
 
     def body(self, request: Request) -> bytes:

@@ -44,8 +44,18 @@ def inner_blocks(content: msgspec.Raw | None) -> list[Block]:
 
 
 def as_arguments(input: msgspec.Raw) -> msgspec.Raw:
-    """Arguments that are no JSON object, as one: a wire takes nothing else."""
+    """Arguments that are no JSON object, as one: a wire takes nothing else.
+
+    A string that holds an object is that object; any other value becomes the member `value`.
+    """
     raw = bytes(input)
+    if raw.startswith(b'"'):
+        written = msgspec.json.decode(raw, type=str)
+        try:
+            jsontext.fields(written)
+            return msgspec.Raw(jsontext.compact(written).encode())
+        except msgspec.DecodeError:
+            pass
     return msgspec.Raw(b'{"value":' + raw + b"}") if raw and raw != b"null" else msgspec.Raw(b"{}")
 
 

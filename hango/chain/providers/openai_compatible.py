@@ -39,6 +39,7 @@ class OpenAICompatibleProvider:
 
     def dialect_for(self, model: str) -> Dialect:
         row = self._models.row(f"{NAME}/{model}")
+        params = PARAMS if self._public else COMPATIBLE_PARAMS
         return Dialect(
             name=NAME,
             block_types=BLOCK_TYPES,
@@ -47,7 +48,7 @@ class OpenAICompatibleProvider:
             tool_blocks_need_tools=row.tools_required_for_tool_blocks,
             parallel_results_in_one_turn=False,
             cache_marks=False,
-            params=PARAMS if self._public else COMPATIBLE_PARAMS,
+            params=params if row.sampling else params - wire.SAMPLING,
         )
 
     def body(self, request: Request) -> bytes:

@@ -21,6 +21,10 @@ from hango.messages import Block, Message, MessageRole, Request, ToolSpec, is_ca
 SYSTEM_MARK = "[System message at this point of the conversation, not the user's words]\n"
 
 
+# Params by which a model samples; newer models choose for themselves and refuse them.
+SAMPLING = frozenset({"temperature", "top_p", "top_k"})
+
+
 def settle(request: Request, dialect: Dialect) -> Request:
     """The same request with everything legal for the wire. Equal requests give equal results."""
     tools = tuple(tool for tool in request.tools if takes_tool(tool, dialect))
