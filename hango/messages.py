@@ -54,7 +54,12 @@ class BlockView(msgspec.Struct, frozen=True):
     cache_control: msgspec.Raw = msgspec.Raw(b"")
 
 
+class _Foreign(msgspec.Struct):
+    type: str
+
+
 _view = msgspec.json.Decoder(BlockView)
+_foreign = msgspec.json.Decoder(_Foreign)
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,14 @@ class Block:
 
     @cached_property
     def view(self) -> BlockView:
-        return _view.decode(self.json.encode())
+        try:
+            return _view.decode(self.json.encode())
+        except msgspec.ValidationError:
+            # A block nobody knows may use the same names for other things.
+            type = _foreign.decode(self.json.encode()).type
+            if is_known(type):
+                raise
+            return BlockView(type)
 
     @property
     def type(self) -> str:
@@ -196,6 +208,7 @@ class Response:
 # Block types by their part in a call. Server tools and MCP blocks pair like client tools, often inside one message.
 CALL_TYPES = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
+_CONTENT_TYPES = frozenset({"text", "image", "document"})
 
 
 def is_call(type: str) -> bool:
@@ -205,6 +218,11 @@ def is_call(type: str) -> bool:
 def is_result(type: str) -> bool:
     """True for `tool_result`, `mcp_tool_result` and every server tool's `<name>_tool_result`."""
     return type.endswith("tool_result")
+
+
+def is_known(type: str) -> bool:
+    """True for the blocks of api.md: their fields have the types of BlockView."""
+    return type in _CONTENT_TYPES or type in THINKING_TYPES or is_call(type) or is_result(type)
 
 
 def is_blank(text: str) -> bool:

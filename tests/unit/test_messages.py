@@ -45,7 +45,7 @@ def test_setting_a_field_leaves_the_others_as_they_are() -> None:
 
 def test_an_unknown_block_is_kept_as_it_came() -> None:
     """An unknown block type is kept byte for byte."""
-    text = '{"type":"hologram","beams":[1.50,{"z":1,"a":2}]}'
+    text = '{"type":"hologram","data":{"x":1},"id":7,"beams":[1.50,{"z":1,"a":2}]}'
 
     assert Block.of(text).json == text
     assert content_json(read_content(f"[{text},{text}]")) == f"[{text},{text}]"
