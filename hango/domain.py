@@ -234,11 +234,20 @@ class BlockDigest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     odd: bool = False
 
 
+class Form(StrEnum):
+    """How much of a message the rules must look at. Most messages are of the first three forms."""
+
+    PLAIN = "plain"  # text alone: nothing to do
+    CALLS = "calls"  # an assistant's text and client calls with sound ids
+    RESULTS = "results"  # a user's results, then text
+    OTHER = "other"  # anything else: looked at block by block
+
+
 class MessageDigest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What is kept beside a message's body, computed once, at the write.
 
-    `plain` says that no rule has anything to do with it: only sent text, pictures and documents. `sha256` covers
-    role, model and the body's text. `chars` and `preview` are of the message shown as text (200 code points).
+    `ids` are the calls' or results' ids in order of the alphabet, one a line, for the forms that have them. `sha256`
+    covers role, model and the body's text. `chars` and `preview` are of the message shown as text (200 code points).
     """
 
     seq: int
@@ -248,8 +257,21 @@ class MessageDigest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tokens: int  # sum of the blocks
     preview: str
     sha256: str
-    plain: bool
-    blocks: tuple[BlockDigest, ...]
+    form: str
+    ids: str
+    raw_blocks: msgspec.Raw  # JSON text of the block digests: read only where a rule looks at them
+
+    @property
+    def plain(self) -> bool:
+        return self.form == "plain"
+
+    @property
+    def blocks(self) -> tuple[BlockDigest, ...]:
+        """The digests of the blocks, read anew at each call."""
+        return read_block_digests(self.raw_blocks)
+
+
+read_block_digests = msgspec.json.Decoder(tuple[BlockDigest, ...]).decode
 
 
 @dataclass(frozen=True, slots=True)

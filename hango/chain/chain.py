@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from hango.chain import estimator
 from hango.chain.digest import digest
-from hango.chain.draft import EXTRA_SEQ, SUMMARY_SEQ, Draft, SourcedBlock, SourcedTool
+from hango.chain.draft import EXTRA_SEQ, SUMMARY_SEQ, Draft, Sourced, SourcedBlock, SourcedTool
 from hango.chain.middleware.base import Handler, Middleware, block
 from hango.chain.parts import system_part, tool_part
 from hango.chain.state import State
@@ -92,11 +94,8 @@ class Capture:
 @lru_cache(maxsize=4096)
 def _sourced_tool(tool: ToolSpec) -> SourcedTool:
     # A specification is immutable and comes back at every call: counted once.
-    return SourcedTool(tool_part(tool.name), tool, estimator.count([estimator.tool_text(tool)])[0])
+    return Sourced(tool_part(tool.name), tool, estimator.count([estimator.tool_text(tool)])[0])
 
 
 def _text_item(seq: int, text: str) -> MessageDigest:
-    made = digest("user", (text_block(text),), None)
-    return MessageDigest(
-        seq, made.role, None, made.chars, made.tokens, made.preview, made.sha256, made.plain, made.blocks
-    )
+    return replace(digest("user", (text_block(text),), None), seq=seq)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from hango.chain import estimator
 from hango.chain.draft import Draft, Mark
-from hango.chain.pairs import Pairing, pair
+from hango.chain.pairs import together
 from hango.chain.parts import ParsedPart, PartKind, message_part, parse
 from hango.chain.replacement import check, replaced_digest
 from hango.domain import MessageDigest, Override, OverrideAction, PartID
@@ -106,27 +106,14 @@ def partners(items: Sequence[MessageDigest], gone: Set[PartID]) -> set[PartID]:
     start = {seqs[seq] for part in gone if (seq := _seq(part)) is not None and seq in seqs}
     if not start:
         return set()
-    together = _together(pair(items))
+    shared = together(items)
     found, waiting = set(start), list(start)
     while waiting:
-        for other in together.get(waiting.pop(), ()):
+        for other in shared.get(waiting.pop(), ()):
             if other not in found:
                 found.add(other)
                 waiting.append(other)
     return {message_part(items[i].seq) for i in found - start}
-
-
-def _together(pairing: Pairing) -> dict[int, set[int]]:
-    """Items that share a call and its results, by index."""
-    made: dict[int, set[int]] = {}
-    for call in pairing.calls:
-        places: Collection[int] = {call.place[0], *(place[0] for place in call.more)}
-        if call.result is not None:
-            places = {*places, call.result[0]}
-        if len(places) > 1:
-            for i in places:
-                made.setdefault(i, set()).update(places)
-    return made
 
 
 def _add(made: dict[PartID, Override], override: Override) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
@@ -9,10 +10,13 @@ import msgspec
 
 from hango import jsontext
 from hango.chain import estimator
-from hango.domain import BlockDigest, MessageDigest
+from hango.domain import BlockDigest, Form, MessageDigest
 from hango.messages import Block, Message, MessageRole, content_json, is_blank, is_call, is_result
 
 PREVIEW_CHARS = 200  # code points
+
+# Ids that every provider takes as they are.
+_SOUND_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
 def digest(role: str, blocks: Sequence[Block], model: str | None) -> MessageDigest:
@@ -62,6 +66,7 @@ def shown_text(blocks: Sequence[Block]) -> str:
 def _digest(message: Message, tokens: Sequence[int]) -> MessageDigest:
     blocks = tuple(_block(block, count, message.model) for block, count in zip(message.content, tokens, strict=True))
     text = shown_text(message.content)
+    form = form_of(message.role, blocks)
     return MessageDigest(
         seq=0,
         role=str(message.role),
@@ -70,8 +75,11 @@ def _digest(message: Message, tokens: Sequence[int]) -> MessageDigest:
         tokens=sum(tokens),
         preview=text[:PREVIEW_CHARS],
         sha256=body_sha256(message.role, content_json(message.content), message.model),
-        plain=bool(blocks) and message.role != "system" and all(_is_plain(block) for block in blocks),
-        blocks=blocks,
+        form=form,
+        ids="\n".join(sorted(block.id or "" for block in blocks if block.type in ("tool_use", "tool_result")))
+        if form in (Form.CALLS, Form.RESULTS)
+        else "",
+        raw_blocks=msgspec.Raw(msgspec.json.encode(blocks)),
     )
 
 
@@ -96,8 +104,21 @@ def _signer(block: Block, model: str | None) -> str | None:
     return None
 
 
-def _is_plain(block: BlockDigest) -> bool:
-    return block.type == "text" and not block.blank
+def form_of(role: str, blocks: Sequence[BlockDigest]) -> Form:
+    """The form of a message by its role and blocks."""
+    if role == "system" or not blocks or any(block.blank or block.odd for block in blocks):
+        return Form.OTHER
+    types = [block.type for block in blocks]
+    if all(type == "text" for type in types):
+        return Form.PLAIN
+    ids = [block.id or "" for block in blocks if block.type != "text"]
+    if len(set(ids)) != len(ids) or not all(_SOUND_ID.fullmatch(id) for id in ids):
+        return Form.OTHER
+    if role == "assistant" and set(types) <= {"text", "tool_use"}:
+        return Form.CALLS
+    if role == "user" and types == ["tool_result"] * len(ids) + ["text"] * (len(types) - len(ids)):
+        return Form.RESULTS
+    return Form.OTHER
 
 
 def _shown_content(content: msgspec.Raw) -> str:

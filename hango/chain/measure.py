@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from hango.chain.draft import Draft, Mark, Sourced
 from hango.chain.estimator import MESSAGE_OVERHEAD, scaled
-from hango.chain.history import sendable_tokens
 from hango.chain.parts import message_part
+from hango.chain.refusal import sendable_tokens
 from hango.chain.size import GroupSize, Size
 from hango.dialect import Dialect
 from hango.domain import MessageDigest

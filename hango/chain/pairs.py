@@ -7,13 +7,24 @@ message. Pure: works on digests, at every use anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hango.domain import BlockDigest, MessageDigest
 from hango.messages import is_call, is_result
 
 Place = tuple[int, int]  # (index of the item, index of the block in it)
+Blocks = Mapping[int, Sequence[BlockDigest]]  # of items, by index
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One quick look at a history: `settled` holds the index of each message whose calls all have their results in the
+    very next message and nothing wrong; `irregular` what else is not plain, looked at block by block."""
+
+    settled: tuple[int, ...]
+    irregular: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -29,38 +40,78 @@ class Call:
 
 @dataclass(slots=True)
 class Pairing:
-    """Calls in order; results that answer nothing; calls that double an id of their own message."""
+    """The calls of the irregular items in order, results that answer nothing, calls that double an id of their message.
+
+    `late` are second results of settled calls: (place, index of the message with the call).
+    """
 
     calls: list[Call] = field(default_factory=list)
     orphans: list[Place] = field(default_factory=list)
     doubled: list[Place] = field(default_factory=list)
+    late: list[tuple[Place, int]] = field(default_factory=list)
 
 
-def pair(items: Sequence[MessageDigest]) -> Pairing:
-    """Pair every call with its results."""
-    pairer = _Pairer()
-    for index, item in enumerate(items):
-        if not item.plain:
-            pairer.take(index, item)
+def scan(items: Sequence[MessageDigest]) -> Scan:
+    """Sort out what is settled: the most of every history."""
+    settled: list[int] = []
+    irregular: list[int] = []
+    taken = -1  # the results of the pair before
+    last = len(items) - 1
+    for i in [i for i, item in enumerate(items) if item.form != "plain"]:
+        item = items[i]
+        if item.form == "calls" and i < last and (after := items[i + 1]).form == "results" and item.ids == after.ids:
+            settled.append(i)
+            taken = i + 1
+        elif i != taken:
+            irregular.append(i)
+    return Scan(tuple(settled), tuple(irregular))
+
+
+def pair(items: Sequence[MessageDigest], seen: Scan, blocks: Blocks) -> Pairing:
+    """Pair the calls and results of the irregular items; `blocks` holds their blocks."""
+    pairer = _Pairer(items, seen)
+    for index in seen.irregular:
+        pairer.take(index, blocks[index])
     return pairer.made
 
 
-class _Pairer:
-    """One walk over a history: the calls that wait for a result, and those that have one, by id."""
+def together(items: Sequence[MessageDigest]) -> dict[int, set[int]]:
+    """Items that share a call and its results, by index: those that leave a request together."""
+    seen = scan(items)
+    made: dict[int, set[int]] = {}
+    for i in seen.settled:
+        made[i] = made[i + 1] = {i, i + 1}
+    pairing = pair(items, seen, {i: items[i].blocks for i in seen.irregular})
+    for call in pairing.calls:
+        places = {call.place[0], *(place[0] for place in call.more)}
+        if call.result is not None:
+            places.add(call.result[0])
+        if len(places) > 1:
+            for i in places:
+                made[i] = made.get(i, set()) | places
+    for place, call_index in pairing.late:
+        for i, other in ((place[0], call_index), (call_index, place[0])):
+            made[i] = made.get(i, set()) | {other}
+    return made
 
-    def __init__(self) -> None:
+
+class _Pairer:
+    """One walk over the irregular items: the calls that wait for a result, and those that have one, by id."""
+
+    def __init__(self, items: Sequence[MessageDigest], seen: Scan) -> None:
+        self.items, self.seen = items, seen
         self.made = Pairing()
         self.unanswered: dict[str, list[Call]] = {}
         self.answered: dict[str, Call] = {}
+        self.settled_by_id: dict[str, list[int]] | None = None  # made when a result comes late
 
-    def take(self, index: int, item: MessageDigest) -> None:
-        own: set[str] = set()
-        for at, block in enumerate(item.blocks):
-            place = (index, at)
+    def take(self, index: int, blocks: Sequence[BlockDigest]) -> None:
+        role, own = self.items[index].role, set[str]()
+        for at, block in enumerate(blocks):
             if is_call(block.type):
-                self._call(place, item.role, block, own)
+                self._call((index, at), role, block, own)
             elif is_result(block.type):
-                self._result(place, item.role, block)
+                self._result((index, at), role, block)
 
     def _call(self, place: Place, role: str, block: BlockDigest, own: set[str]) -> None:
         client = block.type == "tool_use"
@@ -82,7 +133,26 @@ class _Pairer:
             call = waiting.pop()
             call.result = place
             self.answered[id] = call
-        elif id in self.answered:
-            self.answered[id].more.append(place)
+        else:
+            self._late_result(id, place)
+
+    def _late_result(self, id: str, place: Place) -> None:
+        """No call waits: it is a further result of the nearest call with its id, or of none."""
+        known, settled = self.answered.get(id), self._settled_call(id, before=place[0])
+        if known is not None and (settled is None or known.place[0] > settled):
+            known.more.append(place)
+        elif settled is not None:
+            self.made.late.append((place, settled))
         else:
             self.made.orphans.append(place)
+
+    def _settled_call(self, id: str, *, before: int) -> int | None:
+        """The nearest earlier settled message that calls with this id."""
+        if self.settled_by_id is None:
+            self.settled_by_id = {}
+            for i in self.seen.settled:
+                for one in self.items[i].ids.split("\n"):
+                    self.settled_by_id.setdefault(one, []).append(i)
+        found = self.settled_by_id.get(id, [])
+        at = bisect_left(found, before)
+        return found[at - 1] if at else None

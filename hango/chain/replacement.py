@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
+from msgspec import Raw
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from hango.chain import estimator
+from hango.chain.digest import form_of
 from hango.chain.parts import message_part, preview
 from hango.domain import BlockDigest, MessageDigest
 from hango.errors import Invalid, Reason
@@ -49,27 +52,28 @@ def replaced_digest(item: MessageDigest, text: str) -> MessageDigest:
     """The digest of the message with its text swapped."""
     tokens = estimator.count([text])[0]
     new = BlockDigest("text", tokens, blank=is_blank(text))
+    stored = item.blocks
     blocks: list[BlockDigest] = []
-    types = [block.type for block in item.blocks]
+    types = [block.type for block in stored]
     if "text" in types:
         first = types.index("text")
-        for at, block in enumerate(item.blocks):
+        for at, block in enumerate(stored):
             if at == first:
                 blocks.append(new)
             elif block.type != "text":
                 blocks.append(block)
     elif "tool_result" in types:
-        blocks = [replace(block, tokens=tokens) if block.type == "tool_result" else block for block in item.blocks]
+        blocks = [replace(block, tokens=tokens) if block.type == "tool_result" else block for block in stored]
     else:
-        blocks = [*item.blocks, new]
+        blocks = [*stored, new]
     return replace(
         item,
         chars=len(text),
         tokens=sum(block.tokens for block in blocks),
         preview=preview(text),
         sha256=sha256(f"{item.sha256}\n{text}".encode()).hexdigest(),
-        plain=item.plain and len(blocks) == 1,
-        blocks=tuple(blocks),
+        form=form_of(item.role, blocks),
+        raw_blocks=Raw(encode(blocks)),
     )
 
 
