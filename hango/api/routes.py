@@ -14,6 +14,7 @@ from hango.api import (
     documents,
     files,
     health,
+    imports,
     session_messages,
     sessions,
     tenant,
@@ -53,7 +54,7 @@ ROUTES: tuple[Row, ...] = (
     Row("DELETE", AGENT, WRITE_AGENT, agents.delete_agent, "Delete an agent", status=204),
 
     Row("GET", AGENT + "/files", READ_AGENT, files.list_files, "List an agent's files",
-        Listing[files.FileEntry], query=files.FilesQuery),
+        Listing[files.FileEntryOut], query=files.FilesQuery),
     Row("GET", AGENT + "/files/{path:path}", READ_AGENT, files.show_file, "Read a file", files.FileOut),
     Row("PUT", AGENT + "/files/{path:path}", WRITE_AGENT, files.write_file, "Write a file; 201 when it was not there",
         files.FileOut, files.FileIn, also=(201,)),
@@ -69,6 +70,10 @@ ROUTES: tuple[Row, ...] = (
         session_messages.MessagesOut, query=session_messages.MessagesQuery),
     Row("POST", SESSION + "/messages", WRITE_SESSION, session_messages.append_messages, "Append messages",
         session_messages.AppendedOut, session_messages.MessagesIn, status=201),
+
+    Row("POST", "/v1/imports", MEMBER, imports.import_file, "Import a transcript or request body as people have it",
+        imports.ImportedOut, query=imports.ImportQuery, status=201,
+        takes="The file: JSON Lines up to HANGO_IMPORT_MAX, any other format up to 64 MiB."),
 
     Row("GET", SESSION + "/context", READ_SESSION, context.show_context, "What the next model request would contain",
         CONTEXT, query=context.ContextQuery),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from hango import jsontext
-from hango.chain.formats.transcript import Flag, ImportedMessage
-from hango.errors import Detail, Invalid, Reason
+from hango.chain.formats.transcript import Flag, ImportedAgent, ImportedMessage
+from hango.errors import Invalid, Reason
 from hango.messages import Block, MessageRole, is_blank, is_call, is_result
 
 _NUL = "\\u0000"
@@ -79,15 +79,35 @@ class Watch:
         self._flags[seq, reason] = None
 
 
+def check_agent(agent: ImportedAgent) -> None:
+    """Raise Invalid (`invalid_text`) that names the part when a text of the agent cannot be stored."""
+    for block in agent.system:
+        if not jsontext.is_text(block.text):
+            raise _bad_text(f"system:{block.name}")
+    for place, tool in enumerate(agent.tools, 1):
+        if not jsontext.is_text(tool.name):
+            raise _bad_text(f"tool:{place}")
+        if not jsontext.is_text(tool.description) or any(_holds_nul(t) for t in (tool.input_schema, tool.definition)):
+            raise _bad_text(f"tool:{tool.name}")
+
+
 def check_text(block: Block, part: str) -> None:
     """Raise Invalid (`invalid_text`) that names the part when a string of the block holds NUL."""
-    if _NUL not in block.json:
-        return
+    if _holds_nul(block.json):
+        raise _bad_text(part)
+
+
+def _holds_nul(text: str | None) -> bool:
+    """True when a string of the JSON text holds NUL; a backslash before the escape makes it plain letters."""
+    if text is None or _NUL not in text:
+        return False
     try:
-        jsontext.check_text(json.loads(block.json))
-    except Invalid as error:
-        message = f"{part} holds NUL or half of a surrogate pair, which cannot be stored. Take it out of the file."
-        raise Invalid(
-            message,
-            errors=[Detail(Reason.INVALID_TEXT, message, part, detail.pointer) for detail in error.errors],
-        ) from None
+        jsontext.check_text(json.loads(text))
+    except Invalid:
+        return True
+    return False
+
+
+def _bad_text(part: str) -> Invalid:
+    message = f"{part} holds NUL or half of a surrogate pair, which cannot be stored. Take it out of the file."
+    return Invalid.because(Reason.INVALID_TEXT, message, part=part)
