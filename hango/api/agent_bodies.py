@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from hango.api.fields import Body, Name, RawJson
+from hango.api.fields import Body, Name, Patch, RawObject
 
 SYSTEM_BLOCKS_MOST = 1000
 TOOLS_MOST = 2000
@@ -34,9 +34,9 @@ class ToolIn(Body):
 
     name: str
     description: str = ""
-    input_schema: RawJson = None
+    input_schema: RawObject = None
     kind: Literal["client", "server"] = "client"
-    definition: RawJson = None
+    definition: RawObject = None
 
 
 class CompactionIn(Body):
@@ -86,7 +86,7 @@ class ParamsIn(Body):
         return self.model_dump(exclude_none=True)
 
 
-class AgentPatch(Body):
+class AgentPatch(Patch):
     """Any of an agent's fields; what is not given stays as it is."""
 
     raw_fields: ClassVar[tuple[tuple[str, ...], ...]] = (
@@ -111,6 +111,8 @@ class AgentPatch(Body):
 
 class AgentIn(AgentPatch):
     """A new agent: `name` and `model` are needed, the rest has defaults."""
+
+    model_config = ConfigDict(json_schema_extra=None)
 
     name: Name
     model: Annotated[str, Field(max_length=256)]

@@ -17,6 +17,7 @@ from hango import jsontext
 from hango.api.agent_bodies import AgentPatch, ToolIn
 from hango.api.bodies import pointer
 from hango.api.paths import check_path
+from hango.chain.middleware import filesystem, skills, subagent, todo
 from hango.domain import AgentDefinition, Builtin, Cache, Compaction, SystemBlock
 from hango.errors import Detail, Invalid, Reason
 from hango.messages import ToolSpec
@@ -25,11 +26,11 @@ PROVIDERS = ("anthropic", "openai", "offline")
 # A declared tool may not take the name of a tool that an enabled built-in brings.
 BUILTIN_TOOLS: Mapping[Builtin, frozenset[str]] = MappingProxyType(
     {
-        Builtin.TODO: frozenset({"write_todos"}),
-        Builtin.FILESYSTEM: frozenset({"ls", "read_file", "write_file", "edit_file", "glob", "grep"}),
-        Builtin.SUBAGENT: frozenset({"task"}),
+        Builtin.TODO: frozenset({todo.WRITE_TODOS.name}),
+        Builtin.FILESYSTEM: frozenset(tool.name for tool in filesystem.TOOLS),
+        Builtin.SUBAGENT: frozenset({subagent.TASK.name}),
         Builtin.MEMORY: frozenset(),
-        Builtin.SKILLS: frozenset({"load_skill"}),
+        Builtin.SKILLS: frozenset({skills.LOAD_SKILL.name}),
     }
 )
 
@@ -140,7 +141,8 @@ def schema_problem(schema: str) -> str | None:
         return "it is not an object"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # an unknown `$schema`: read as the latest draft
-        checker = validator_for(value, default=Draft202012Validator)
+        named = isinstance(value.get("$schema", ""), str)
+        checker = validator_for(value, default=Draft202012Validator) if named else Draft202012Validator
     fault = next(checker(checker.META_SCHEMA).iter_errors(value), None)
     if fault is None:
         return None

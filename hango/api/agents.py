@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -15,21 +14,23 @@ from hango.api import agent_rules
 from hango.api.agent_bodies import AgentIn, AgentPatch
 from hango.api.authz import is_admin
 from hango.api.endpoint import Call, Reply, created
-from hango.api.fields import SearchQuery
+from hango.api.fields import Moment, SearchQuery
 from hango.api.listing import Listing
 from hango.domain import Agent, AgentDefinition, AuditAction, Builtin, Cache, Compaction, SystemBlock
 from hango.messages import ToolSpec
 from hango.store import agents, audit
 
+RawObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 
-class ToolOut(msgspec.Struct, frozen=True, omit_defaults=False):
+
+class ToolOut(msgspec.Struct, frozen=True):
     """`definition` only for a tool of kind `server`."""
 
     name: str
     description: str
-    input_schema: msgspec.Raw
+    input_schema: RawObject
     kind: str
-    definition: msgspec.Raw | UnsetType = UNSET
+    definition: RawObject | UnsetType = UNSET
 
     @classmethod
     def of(cls, tool: ToolSpec) -> ToolOut:
@@ -60,8 +61,8 @@ class AgentOut(msgspec.Struct, frozen=True):
     compaction: Compaction
     cache: Cache
     created_by: UUID
-    created_at: datetime
-    updated_at: datetime
+    created_at: Moment
+    updated_at: Moment
 
     @classmethod
     def of(cls, agent: Agent) -> AgentOut:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
 from hango.api.authz import is_admin
 from hango.api.endpoint import Call, Reply, created
-from hango.api.fields import Body, IdText, Name, PageQuery, parse_id
+from hango.api.fields import Body, IdText, Moment, Name, PageQuery, parse_id
 from hango.api.listing import Listing
 from hango.domain import ApiKey, AuditAction, UserID
 from hango.errors import Conflict, NotFound
@@ -27,7 +26,7 @@ class KeyOut(msgspec.Struct, frozen=True):
     id: UUID
     name: str
     user_id: UUID
-    created_at: datetime
+    created_at: Moment
 
 
 class NewKeyOut(msgspec.Struct, frozen=True):
@@ -37,7 +36,7 @@ class NewKeyOut(msgspec.Struct, frozen=True):
     name: str
     user_id: UUID
     key: str
-    created_at: datetime
+    created_at: Moment
 
 
 async def list_keys(call: Call[None, None, PageQuery]) -> Listing[KeyOut]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from hango.api.endpoint import Call
-from hango.api.fields import PageQuery
+from hango.api.fields import Moment, PageQuery
 from hango.api.listing import Listing
 from hango.domain import AuditAction, AuditEvent
 from hango.store import audit
@@ -25,7 +24,7 @@ class AuditOut(msgspec.Struct, frozen=True):
     target_id: UUID | None
     user_id: UUID | None
     detail: Mapping[str, Any]
-    created_at: datetime
+    created_at: Moment
 
     @classmethod
     def of(cls, event: AuditEvent) -> AuditOut:

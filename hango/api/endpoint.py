@@ -72,7 +72,8 @@ class Row:
     """One row of the table of routes.
 
     `handler` takes a Call and returns a reply's Struct, bytes of JSON, a Reply, or None for 204; a PUBLIC one takes a
-    PublicCall. `reply` is the type of the answer, or a tuple of types. `takes` names what a handler reads from `call.request.stream()` by itself: then there is no `body`.
+    PublicCall. `reply` is the type of the answer, or a tuple of types. `takes` says in words what a handler reads by
+    itself from `call.request.stream()`: then there is no `body`.
     """
 
     method: str

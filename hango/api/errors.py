@@ -26,7 +26,7 @@ class ProblemDetail(msgspec.Struct, frozen=True, omit_defaults=True):
     pointer: str | UnsetType = UNSET
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ProblemDocument(msgspec.Struct, frozen=True):
     """RFC 9457 problem details. `code` and `reason` are closed sets for programs, `detail` is for people."""
 
     type: str
@@ -57,7 +57,7 @@ def problem(
     errors: list[ProblemDetail] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    body = Problem("about:blank", HTTPStatus(status).phrase, status, detail, code, errors or UNSET)
+    body = ProblemDocument("about:blank", HTTPStatus(status).phrase, status, detail, code, errors or UNSET)
     return Response(msgspec.json.encode(body), status, headers, media_type=PROBLEM_JSON)
 
 

@@ -1,4 +1,4 @@
-"""Types of fields that bodies and queries share: names, ids, times, digits, raw JSON."""
+"""Types of fields that bodies, queries and replies share: names, ids, times, digits, raw JSON."""
 
 from __future__ import annotations
 
@@ -74,10 +74,13 @@ def _raw(value: Any) -> Any:
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARS), AfterValidator(_shown_on_one_line)]
 Time = Annotated[datetime, BeforeValidator(parse_time), WithJsonSchema({"type": "string", "format": "date-time"})]
+# A time in a reply: always with its offset, which is UTC.
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 # An id in a body is text first: a malformed one is answered like one that is not there.
 IdText = Annotated[str, Field(max_length=100, json_schema_extra={"format": "uuid"})]
 Whole = Annotated[int, BeforeValidator(_digits)]
 RawJson = Annotated[Any, AfterValidator(_raw)]
+RawObject = Annotated[RawJson, WithJsonSchema({"type": "object"})]
 
 
 class Body(BaseModel):
@@ -86,6 +89,17 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
     raw_fields: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
+class Patch(Body):
+    """A change: a field that is not given stays as it is, so no default of it means anything."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
 
 
 class Query(BaseModel):

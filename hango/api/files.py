@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from pydantic import Field
 
 from hango.api.endpoint import Call, Reply
-from hango.api.fields import Body, PageQuery
+from hango.api.fields import Body, Moment, PageQuery
 from hango.api.listing import Listing
 from hango.api.paths import PATH_CHARS, check_path
 from hango.domain import Agent, AuditAction, FileVersion
@@ -32,13 +31,13 @@ class FilesQuery(PageQuery):
     prefix: Annotated[str, Field(max_length=PATH_CHARS)] = ""
 
 
-class FileEntry(msgspec.Struct, frozen=True):
+class FileEntryOut(msgspec.Struct, frozen=True):
     """A file without its text."""
 
     path: str
     version: int
     chars: int
-    updated_at: datetime
+    updated_at: Moment
 
 
 class FileOut(msgspec.Struct, frozen=True):
@@ -46,18 +45,18 @@ class FileOut(msgspec.Struct, frozen=True):
     content: str
     version: int
     chars: int
-    updated_at: datetime
+    updated_at: Moment
 
     @classmethod
     def of(cls, file: FileVersion) -> FileOut:
         return cls(file.path, file.content, file.version, file.chars, file.updated_at)
 
 
-async def list_files(call: Call[Agent, None, FilesQuery]) -> Listing[FileEntry]:
+async def list_files(call: Call[Agent, None, FilesQuery]) -> Listing[FileEntryOut]:
     query = call.query
     async with call.deps.store.read(call.principal) as scope:
         page = await files.list_under(scope, call.target.id, query.prefix, limit=query.limit, cursor=query.cursor)
-    entries = [FileEntry(file.path, file.version, file.chars, file.updated_at) for file in page.data]
+    entries = [FileEntryOut(file.path, file.version, file.chars, file.updated_at) for file in page.data]
     return Listing(entries, page.next_cursor)
 
 

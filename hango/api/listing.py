@@ -13,4 +13,4 @@ class Listing(msgspec.Struct, Generic[Item], frozen=True):
     """`next_cursor` is null on the last page."""
 
     data: list[Item]
-    next_cursor: str | None = None
+    next_cursor: str | None

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from hango import __version__
 from hango.api.authz import ADMIN, MEMBER, PUBLIC
 from hango.api.endpoint import JSON, Row
-from hango.api.errors import PROBLEM_JSON, Problem
+from hango.api.errors import PROBLEM_JSON, ProblemDocument
 
 REF = "#/components/schemas/{model}"
 ABOUT = (
@@ -24,9 +24,18 @@ ABOUT = (
 )
 RATE_HEADERS = ("RateLimit", "RateLimit-Policy")
 
+# The bounds of a number that is read from text: pydantic leaves them in its own words.
+_BOUNDS = {"ge": "minimum", "le": "maximum"}
 _PARAM = re.compile(r"\{(\w+)(?::path)?\}")
 
 Schema = dict[str, Any]
+
+
+class _Untitled(GenerateJsonSchema):
+    """Without a title for every field: a name in other letters tells nobody anything."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
 
 
 def document(rows: Sequence[Row]) -> Schema:
@@ -109,7 +118,7 @@ def _path_schema(name: str) -> Schema:
 def _query_parameters(row: Row) -> list[Schema]:
     if row.query is None:
         return []
-    schema = row.query.model_json_schema(ref_template=REF)
+    schema = row.query.model_json_schema(ref_template=REF, schema_generator=_Untitled)
     required = schema.get("required", [])
     return [
         {"name": name, "in": "query", "required": name in required, "schema": _without_null(one)}
@@ -119,12 +128,12 @@ def _query_parameters(row: Row) -> list[Schema]:
 
 def _without_null(schema: Schema) -> Schema:
     """A query parameter that may be left out is not null: it is not there."""
-    rest = {key: value for key, value in schema.items() if key not in ("anyOf", "title")}
+    rest = {_BOUNDS.get(key, key): value for key, value in schema.items() if key != "anyOf"}
     if rest.get("default", ...) is None:
         del rest["default"]
     choices = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
     if len(choices) == 1:
-        return {**rest, **choices[0]}
+        return {**rest, **_without_null(choices[0])}
     return {**rest, "anyOf": choices} if choices else rest
 
 
@@ -142,7 +151,7 @@ def _responses(row: Row, replies: dict[Any, Schema]) -> Schema:
     for status in refusals(row):
         answer = {
             "description": HTTPStatus(status).phrase,
-            "content": {PROBLEM_JSON: {"schema": replies[Problem]}},
+            "content": {PROBLEM_JSON: {"schema": replies[ProblemDocument]}},
         }
         if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
             answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
@@ -152,11 +161,13 @@ def _responses(row: Row, replies: dict[Any, Schema]) -> Schema:
 
 def _incoming(rows: Iterable[Row]) -> tuple[dict[type[BaseModel], Schema], Schema]:
     models = list(dict.fromkeys(row.body for row in rows if row.body))
-    found, definitions = models_json_schema([(model, "validation") for model in models], ref_template=REF)
+    found, definitions = models_json_schema(
+        [(model, "validation") for model in models], ref_template=REF, schema_generator=_Untitled
+    )
     return {model: found[(model, "validation")] for model in models}, definitions.get("$defs", {})
 
 
 def _outgoing(rows: Iterable[Row]) -> tuple[dict[Any, Schema], Schema]:
-    types = list(dict.fromkeys([Problem, *(one for row in rows for one in reply_types(row))]))
+    types = list(dict.fromkeys([ProblemDocument, *(one for row in rows for one in reply_types(row))]))
     found, definitions = msgspec.json.schema_components(types, ref_template=REF.replace("{model}", "{name}"))
     return dict(zip(types, found, strict=True)), definitions

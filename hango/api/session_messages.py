@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 import msgspec
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from hango.api.bodies import pointer
 from hango.api.endpoint import Call, Reply, created
-from hango.api.fields import PAGE_DEFAULT, PAGE_MOST, Body, Query, RawJson, Time, Whole
+from hango.api.fields import PAGE_DEFAULT, PAGE_MOST, Body, Moment, Query, RawJson, Time, Whole
 from hango.chain.digest import digests
 from hango.domain import AuditAction, Session, SessionMessage
 from hango.errors import Detail, Invalid
@@ -23,12 +22,18 @@ from hango.store.messages import NewMessage
 
 SEQ_MOST = 2**31 - 1  # a Postgres integer
 
+# Only `type` is asked of a block; an unknown type is kept as it came.
+BLOCKS: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]},
+}
+
 
 class MessageIn(Body):
     """`content` is a string or a list of content blocks, kept as it comes. No `model` means the agent's."""
 
     role: Literal["user", "assistant", "system"]
-    content: RawJson
+    content: Annotated[RawJson, WithJsonSchema({"anyOf": [{"type": "string"}, BLOCKS]})]
     model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
     created_at: Time | None = None
 
@@ -53,10 +58,10 @@ class MessageOut(msgspec.Struct, frozen=True):
 
     seq: int
     role: MessageRole
-    content: msgspec.Raw
+    content: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema=BLOCKS)]
     run_id: UUID | None
     model: str | None
-    created_at: datetime
+    created_at: Moment
 
     @classmethod
     def of(cls, message: SessionMessage) -> MessageOut:

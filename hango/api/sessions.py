@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, ClassVar
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from pydantic import Field
 from hango.api import session_messages
 from hango.api.authz import is_admin, may_read_agent
 from hango.api.endpoint import Call, Reply, created
-from hango.api.fields import Body, IdText, SearchQuery, parse_id
+from hango.api.fields import Body, IdText, Moment, SearchQuery, parse_id
 from hango.api.listing import Listing
 from hango.api.session_messages import MessageIn
 from hango.chain import estimator
@@ -54,7 +53,7 @@ class SummaryOut(msgspec.Struct, frozen=True):
 class LastRunOut(msgspec.Struct, frozen=True):
     id: UUID
     status: RunStatus
-    created_at: datetime
+    created_at: Moment
 
 
 class SessionOut(msgspec.Struct, frozen=True):
@@ -68,7 +67,7 @@ class SessionOut(msgspec.Struct, frozen=True):
     summary: SummaryOut | None
     last_run: LastRunOut | None
     created_by: UUID
-    created_at: datetime
+    created_at: Moment
 
     @classmethod
     def of(cls, session: Session) -> SessionOut:

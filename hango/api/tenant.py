@@ -10,17 +10,18 @@ import msgspec
 from pydantic import Field
 
 from hango.api.endpoint import Call
-from hango.api.fields import Body, Name
+from hango.api.fields import Name, Patch
 from hango.domain import AuditAction, Role, Tenant
 from hango.errors import NotFound
 from hango.store import audit, tenants, users
+from hango.store.connection import Scope
 
 # The bound keeps sums of tokens far inside a database integer.
 QUOTA_MOST = 10**15
 RATE_MOST = 1_000_000
 
 
-class TenantPatch(Body):
+class TenantPatch(Patch):
     """What is not given stays as it is; null means no quota, no rate limit."""
 
     name: Name = ""
@@ -79,7 +80,7 @@ class MeOut(msgspec.Struct, frozen=True):
 
 async def show_me(call: Call[None, None]) -> MeOut:
     async with call.deps.store.read(call.principal) as scope:
-        tenant = await tenants.get(scope)
+        tenant = await _tenant(scope)
         user = await users.get(scope, call.principal.user_id)
     if user is None:
         raise NotFound
@@ -92,13 +93,21 @@ async def show_me(call: Call[None, None]) -> MeOut:
 
 async def show_tenant(call: Call[None, None]) -> TenantOut:
     async with call.deps.store.read(call.principal) as scope:
-        return TenantOut.of(await tenants.get(scope))
+        return TenantOut.of(await _tenant(scope))
 
 
 async def update_tenant(call: Call[None, TenantPatch]) -> TenantOut:
     given = call.body.model_fields_set
     changes = {name: getattr(call.body, name) for name in given}
     async with call.deps.store.begin(call.principal) as scope:
-        tenant = await tenants.update(scope, **changes)
+        await tenants.update(scope, **changes)
+        tenant = await _tenant(scope)
         await audit.record(scope, AuditAction.TENANT_UPDATE, "tenant", tenant.id, {"fields": sorted(given)})
     return TenantOut.of(tenant)
+
+
+async def _tenant(scope: Scope) -> Tenant:
+    tenant = await tenants.get(scope)
+    if tenant is None:
+        raise NotFound
+    return tenant

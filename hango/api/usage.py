@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hango.api.endpoint import Call
-from hango.api.fields import IdText, PageQuery, Query, parse_day_or_time, parse_id
+from hango.api.fields import IdText, Moment, PageQuery, Query, parse_day_or_time, parse_id
 from hango.api.listing import Listing
 from hango.domain import Purpose, RunID, SessionID, UsageGroup, UsageRecord
 from hango.store import usage
@@ -78,7 +78,7 @@ class UsageRecordOut(msgspec.Struct, frozen=True):
     cache_write_tokens: int
     cost_usd: float | None
     estimated: bool
-    created_at: datetime
+    created_at: Moment
 
     @classmethod
     def of(cls, record: UsageRecord) -> UsageRecordOut:

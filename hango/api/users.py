@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
 import msgspec
 
 from hango.api.endpoint import Call, Reply, created
-from hango.api.fields import Body, Name, PageQuery
+from hango.api.fields import Body, Moment, Name, PageQuery, Patch
 from hango.api.listing import Listing
 from hango.domain import AuditAction, Role, User
 from hango.errors import NotFound
@@ -23,7 +22,7 @@ class UserIn(Body):
     role: Literal["admin", "member"]
 
 
-class UserPatch(Body):
+class UserPatch(Patch):
     """What is not given stays as it is. The keys of a disabled user open nothing."""
 
     name: Name = ""
@@ -36,7 +35,7 @@ class UserOut(msgspec.Struct, frozen=True):
     name: str
     role: Role
     disabled: bool
-    created_at: datetime
+    created_at: Moment
 
     @classmethod
     def of(cls, user: User) -> UserOut:
