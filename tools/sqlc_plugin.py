@@ -95,7 +95,12 @@ def _function(query: dict[str, Any], row: str) -> str:
         ":exec": ("None", None),
         ":execrows": ("int", "return cursor.rowcount"),
     }[query["cmd"]]
-    factory = "" if not columns else "row_factory=scalar_row" if len(columns) == 1 else f"row_factory=args_row({row})"
+    options = []
+    if columns:
+        options.append("row_factory=scalar_row" if len(columns) == 1 else f"row_factory=args_row({row})")
+    if any(column["type"]["name"] == "bytea" for column in columns):
+        # As text, bytes come as twice as many hexadecimal digits.
+        options.append("binary=True")
     values = ", ".join(
         f'"{param}": list({param})' if type.startswith("Sequence") else f'"{param}": {param}'
         for param, type in names.items()
@@ -104,7 +109,7 @@ def _function(query: dict[str, Any], row: str) -> str:
     lines = [
         f"async def {name}(\n    conn: AsyncConnection[Any],\n{star}{signature}) -> {result}:",
         f'    """{comment}"""',
-        f"    cursor = conn.cursor({factory})",
+        f"    cursor = conn.cursor({', '.join(options)})",
         f"    await cursor.execute({name.upper()}, {{{values}}})",
     ]
     return "\n".join([*lines, f"    {last}" if last else ""]).rstrip() + "\n"

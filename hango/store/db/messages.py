@@ -182,7 +182,7 @@ async def get_body(
 
 
 JOIN_DIGESTS = """\
-select coalesce(string_agg(digest, ',' order by seq), '')::text as digests
+select convert_to('[' || coalesce(string_agg(digest, ',' order by seq), '') || ']', 'UTF8')::bytea as digests
 from messages
 where tenant_id = %(tenant_id)s and session_id = %(session_id)s and seq > %(after)s::integer and seq <= %(through)s::integer
 """
@@ -195,9 +195,9 @@ async def join_digests(
     session_id: UUID,
     after: int,
     through: int,
-) -> str | None:
-    """The digests of a stretch as one text: one row is read several times faster than ten thousand."""
-    cursor = conn.cursor(row_factory=scalar_row)
+) -> bytes | None:
+    """The digests of a stretch as one JSON array: one row is read several times faster than ten thousand, and bytes faster than text, because the JSON reader takes bytes."""
+    cursor = conn.cursor(row_factory=scalar_row, binary=True)
     await cursor.execute(JOIN_DIGESTS, {"tenant_id": tenant_id, "session_id": session_id, "after": after, "through": through})
     return await cursor.fetchone()
 

@@ -40,7 +40,7 @@ async def find_key(
     prefix: str,
 ) -> FindKeyRow | None:
     """Who a key belongs to, by its shown part; nothing for a revoked key or a disabled user. unscoped: the key is what tells the tenant."""
-    cursor = conn.cursor(row_factory=args_row(FindKeyRow))
+    cursor = conn.cursor(row_factory=args_row(FindKeyRow), binary=True)
     await cursor.execute(FIND_KEY, {"prefix": prefix})
     return await cursor.fetchone()
 

@@ -52,8 +52,9 @@ from message_bodies
 where tenant_id = @tenant_id and session_id = @session_id and seq = @seq;
 
 -- name: join_digests :one
--- The digests of a stretch as one text: one row is read several times faster than ten thousand.
-select coalesce(string_agg(digest, ',' order by seq), '')::text as digests
+-- The digests of a stretch as one JSON array: one row is read several times faster than ten thousand, and bytes faster
+-- than text, because the JSON reader takes bytes.
+select convert_to('[' || coalesce(string_agg(digest, ',' order by seq), '') || ']', 'UTF8')::bytea as digests
 from messages
 where tenant_id = @tenant_id and session_id = @session_id and seq > @after::integer and seq <= @through::integer;
 
