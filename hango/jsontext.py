@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,7 +24,8 @@ _LONG_INTEGER = 4000
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+# One escape of a JSON string: a pair of surrogates, any other code unit, or a letter.
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)")
 _NUL_ESCAPE = b"\\u0000"
 
 
@@ -85,8 +87,11 @@ def compact(raw: bytes | str | msgspec.Raw) -> str:
 
 
 def plain(text: str) -> str:
-    """JSON text with its letters written out: one way to count `caf\\u00e9` and `café`."""
-    return _ESCAPES.sub(_written_out, text) if "\\u" in text else text
+    """JSON text with its letters written out, and the shortest escape for what must be escaped.
+
+    Two writers' texts of one value become one, so that they count the same: `caf\\u00e9` and `café`, `\\/` and `/`.
+    """
+    return _ESCAPE.sub(lambda match: _written_out(match.group()), text) if "\\" in text else text
 
 
 def dumps(value: Any) -> str:
@@ -124,9 +129,8 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < _LONG_INTEGER else float("inf")
 
 
-def _written_out(match: re.Match[str]) -> str:
-    # Control characters, quotes and backslashes must stay escaped, so only clean runs are written out.
-    written = json.loads(f'"{match.group(0)}"')
-    if not is_text(written) or any(c in '"\\' or ord(c) < 0x20 for c in written):
-        return match.group(0)
-    return str(written)
+@lru_cache(maxsize=1024)
+def _written_out(escape: str) -> str:
+    letter = json.loads(f'"{escape}"')
+    # Half of a pair has no letter.
+    return json.dumps(letter, ensure_ascii=False)[1:-1] if letter == "\x00" or is_text(letter) else escape

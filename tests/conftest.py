@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from hango.config import Settings
@@ -40,6 +41,11 @@ class Database:
             app_dsn=services.database_url(cluster.APP, name),
             superuser_dsn=services.database_url("postgres", name),
         )
+
+
+# Other workers and the services share the processors: how long an example takes says nothing.
+hypothesis.settings.register_profile("hango", deadline=None)
+hypothesis.settings.load_profile("hango")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hango import jsontext
@@ -150,11 +150,13 @@ def test_fields_keep_their_order() -> None:
     ("text", "plain"),
     [
         ('"caf\\u00e9"', '"café"'),
-        ('"\\ud83d\\ude00"', '"\U0001f600"'),
-        ('"\\u0022"', '"\\u0022"'),  # a quote must stay escaped
-        ('"\\u005c"', '"\\u005c"'),
-        ('"\\u000a"', '"\\u000a"'),
+        ('"\\uD83D\\uDE00"', '"\U0001f600"'),
+        ('"\\u001f\\u00e9"', '"\\u001fé"'),
+        ('"\\u0022\\u005c\\u000a\\/"', '"\\"\\\\\\n/"'),  # what must stay escaped has one form
+        ('"\\\\u0041"', '"\\\\u0041"'),  # an escaped backslash, then letters: as in a path of Windows
+        ('"\\u0000"', '"\\u0000"'),
         ('"\\ud800"', '"\\ud800"'),
+        ('"\\ud800\\u0041"', '"\\ud800A"'),
         ("no escapes", "no escapes"),
     ],
 )
@@ -164,8 +166,11 @@ def test_plain_writes_letters_out(text: str, plain: str) -> None:
 
 
 @given(json_values)
-def test_plain_text_is_still_the_same_value(value: Any) -> None:
-    """Writing letters out changes no value."""
-    escaped = json.dumps(value, ensure_ascii=True)
+@example("\\u0041")
+def test_two_writers_give_one_plain_text(value: Any) -> None:
+    """Writing letters out changes no value, and two serialisers' texts become one."""
+    escaped = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
     assert json.loads(jsontext.plain(escaped)) == value
+    assert jsontext.plain(escaped) == jsontext.plain(written) == written
