@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import httpx2
-
-from hango.cli.serve import make_tenant
 from hango.config import Settings
 from hango.errors import Unavailable
+
+if TYPE_CHECKING:
+    import httpx2
 
 ANSWER_SECONDS = 30
 NAME = "demo"
@@ -50,6 +51,8 @@ def ensure_demo(settings: Settings, url: str) -> Demo:
     """The home's demo tenant, made anew when this database does not know it. What was deleted stays deleted."""
     demo = Demo.recall(settings.home)
     if demo is None or not known(url, demo.api_key):
+        from hango.cli.serve import make_tenant
+
         demo = Demo(make_tenant(settings, NAME).api_key).remember(settings.home)
     if not demo.session_id:
         demo = Demo(demo.api_key, seed(url, demo.api_key)).remember(settings.home)
@@ -57,36 +60,43 @@ def ensure_demo(settings: Settings, url: str) -> Demo:
 
 
 def known(url: str, api_key: str) -> bool:
-    with client(url, api_key) as http:
-        return http.get("/v1/me").is_success
+    """Whether this database knows the key. Without httpx2, which takes long to load: a warm start asks only this."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=ANSWER_SECONDS)
+    try:
+        connection.request("GET", "/v1/me", headers={"Authorization": f"Bearer {api_key}"})
+        return connection.getresponse().status == http.HTTPStatus.OK
+    finally:
+        connection.close()
 
 
 def seed(url: str, api_key: str) -> str:
     """Write what is missing of the demo; returns the session's id. Repeating it changes nothing."""
     content = json.loads(resources.files("hango.cli").joinpath("demo.json").read_text(encoding="utf-8"))
-    with client(url, api_key) as http:
-        agent = first(http, "/v1/agents", "name", content["agent"]["name"])
-        agent = agent or send(http, "POST", "/v1/agents", content["agent"])
+    with client(url, api_key) as api:
+        agent = first(api, "/v1/agents", "name", content["agent"]["name"])
+        agent = agent or send(api, "POST", "/v1/agents", content["agent"])
         for path, text in content["files"].items():
-            send(http, "PUT", f"/v1/agents/{agent['id']}/files{path}", {"content": text})
-        session = first(http, "/v1/sessions", "title", content["session"]["title"])
-        session = session or send(http, "POST", "/v1/sessions", {"agent_id": agent["id"], **content["session"]})
+            send(api, "PUT", f"/v1/agents/{agent['id']}/files{path}", {"content": text})
+        session = first(api, "/v1/sessions", "title", content["session"]["title"])
+        session = session or send(api, "POST", "/v1/sessions", {"agent_id": agent["id"], **content["session"]})
     return str(UUID(session["id"]))
 
 
 def client(url: str, api_key: str) -> httpx2.Client:
+    import httpx2
+
     headers = {"Authorization": f"Bearer {api_key}"}
     # It speaks plain http to this machine: without `verify` no certificates are loaded.
     return httpx2.Client(base_url=url, headers=headers, timeout=ANSWER_SECONDS, trust_env=False, verify=False)
 
 
-def first(http: httpx2.Client, path: str, field: str, value: str) -> dict[str, Any] | None:
-    found = send(http, "GET", path, None)["data"]
+def first(api: httpx2.Client, path: str, field: str, value: str) -> dict[str, Any] | None:
+    found = send(api, "GET", path, None)["data"]
     return next((one for one in found if one[field] == value), None)
 
 
-def send(http: httpx2.Client, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
-    reply = http.request(method, path, json=body)
+def send(api: httpx2.Client, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    reply = api.request(method, path, json=body)
     if not reply.is_success:
         raise Unavailable(f"the demo could not be written: {method} {path} gave {reply.status_code}.")
     made: dict[str, Any] = reply.json()

@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from dataclasses import dataclass
+import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from hango.cli import output
+from hango.cli.api_process import listen
 from hango.cli.output import Line
 from hango.cli.services import all_services, database
 from hango.config import Settings
+from hango.config.values import SecretUrl
 from hango.migrations import runner
+from hango.store import system
+from hango.store.connection import Store
+from hango.store.system import NewTenant
 
 GRACE_SECONDS = 10  # for the answers under way when the process is told to end
 
@@ -29,29 +35,44 @@ def serve(
 
     Example: HANGO_DATABASE_URL=postgresql://... HANGO_REDIS_URL=redis://... hango serve
     """
-    with all_services(Settings.from_env(), share=True) as services:
-        run_api(services.settings, fd)
+    settings = Settings.from_env()
+    if fd is not None:
+        serve_for_up(settings, fd)
+        return
+    with listen(settings.host, settings.port, tries=1) as listener, all_services(settings, share=True) as services:
+        run_api(services.settings, listener)
 
 
-def run_api(settings: Settings, fd: int | None) -> None:
+def serve_for_up(settings: Settings, fd: int) -> None:
+    """The child of `hango up`: it loads its libraries while the services start, then hears where they are."""
+    import hango.api.app  # noqa: F401
+
+    told = sys.stdin.readline()
+    if not told:  # the parent ended before it had services
+        return
+    urls = json.loads(told)
+    named = replace(settings, database_url=SecretUrl(urls["database_url"]), redis_url=SecretUrl(urls["redis_url"]))
+    with socket.socket(fileno=fd) as listener:
+        run_api(named, listener)
+
+
+def run_api(settings: Settings, listener: socket.socket) -> None:
     """Answers until SIGTERM or SIGINT."""
     import uvicorn
 
     from hango import logs
     from hango.api.app import create_app
-    from hango.cli.api_process import listen
 
     logs.setup(settings)
-    with socket.socket(fileno=fd) if fd is not None else listen(settings.host, settings.port, tries=1) as listener:
-        config = uvicorn.Config(
-            create_app(settings),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-        uvicorn.Server(config).run(sockets=[listener])
+    config = uvicorn.Config(
+        create_app(settings),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 @migrate_app.callback()
@@ -112,33 +133,21 @@ def tenant_create(
     """
     with database(Settings.from_env()) as services:
         made = make_tenant(services.settings, name, quota)
-    output.emit([Line.of(json.dumps({"tenant_id": made.tenant_id, "user_id": made.user_id, "api_key": made.api_key}))])
-
-
-@dataclass(frozen=True, slots=True)
-class NewTenant:
-    """What its first admin needs."""
-
-    tenant_id: str
-    user_id: str
-    api_key: str
+    shown = {"tenant_id": str(made.tenant_id), "user_id": str(made.user_id), "api_key": made.api_key}
+    output.emit([Line.of(json.dumps(shown))])
 
 
 def make_tenant(settings: Settings, name: str, quota_tokens: int | None = None) -> NewTenant:
     """A tenant with one admin and one key. `settings` name the database."""
 
     async def make() -> NewTenant:
-        from hango.store import system
-        from hango.store.connection import Store
-
         assert settings.database_url is not None
         store = await Store.open(settings.database_url.reveal())
         try:
             async with store.system() as scope:
-                made = await system.create_tenant(scope, name=name, quota_tokens=quota_tokens)
+                return await system.create_tenant(scope, name, quota_tokens=quota_tokens)
         finally:
             await store.close()
-        return NewTenant(str(made.tenant_id), str(made.user_id), made.api_key)
 
     return asyncio.run(make())
 

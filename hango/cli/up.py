@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,11 +22,9 @@ from hango.cli.api_process import ApiProcess, listen, url_of
 from hango.cli.demo import Demo, ensure_demo
 from hango.cli.embedded.process import command_line, wait_until
 from hango.cli.output import Line, Span, Style
-from hango.cli.services import all_services
 from hango.cli.watch import Part, watch
 from hango.config import Settings, dotenv
 from hango.errors import Conflict
-from hango.migrations import runner
 
 END_SECONDS = 10
 PORTS_TRIED = 100
@@ -39,40 +38,68 @@ def up(
     An embedded PostgreSQL and Valkey hold the data, below HANGO_HOME; HANGO_DATABASE_URL and HANGO_REDIS_URL name
     services of your own instead. A second start keeps the data. Example: ./dev up
     """
-    for sign in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(sign, signal.default_int_handler)  # as Ctrl-C: what was started is ended in order
     started = time.monotonic()
+    end_in_order()
     written = dotenv.read(Path.cwd() / ".env")
     settings = Settings.from_env(dotenv=written)
     if fresh and settings.database_url is not None:
         raise Conflict("--fresh throws away embedded data only; empty the database of HANGO_DATABASE_URL yourself.")
     try:
-        with alone(settings):
-            _run(settings, written, fresh=fresh, started=started)
+        with alone(settings), listening(settings) as listener:
+            api = ApiProcess(listener, environment(settings, written), settings.home / "api.log")
+            with ending(api):
+                api.load()
+                run(settings, api, fresh=fresh, started=started)
     except KeyboardInterrupt:
         output.note("hango: ended.")
 
 
-def _run(settings: Settings, written: Mapping[str, str], *, fresh: bool, started: float) -> None:
+def end_in_order() -> None:
+    """SIGTERM and a closed terminal are as Ctrl-C: what was started is ended, and no second signal cuts that short."""
+    signs = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
+        signs.remove(signal.SIGHUP)
+
+    def end(number: int, frame: object) -> None:
+        for sign in signs:
+            signal.signal(sign, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for sign in signs:
+        signal.signal(sign, end)
+
+
+def run(settings: Settings, api: ApiProcess, *, fresh: bool, started: float) -> None:
+    """Everything else, in order, then the watch over it."""
+    # Loaded beside the API, which needs the longest.
+    from hango.cli.services import all_services
+    from hango.migrations import runner
+
     if fresh:
         Demo.forget(settings.home)
-    with all_services(settings, share=False, fresh=fresh) as services:
+    url = url_of(api.listener)
+    with all_services(settings, share=False, fresh=fresh) as services, ending(api):
         if services.embedded:
             output.note(f"hango: {' and '.join(part.name for part in services.embedded)} run in {settings.home}")
         if done := runner.up(services.owner_url.reveal()):
             output.note(f"hango: {len(done)} migrations applied")
-        listener = listen(settings.host, settings.port, tries=PORTS_TRIED)
+        api.on(services.settings)
+        api.start()
+        demo = ensure_demo(services.settings, url)
+        parts: tuple[Part, ...] = (*services.embedded, api)
+        remember(settings, url, demo, parts)
+        output.emit(greeting(url, demo, time.monotonic() - started))
+        watch(parts, lambda: remember(settings, url, demo, parts))
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[socket.socket]:
+    """The API's address: the port of the settings, or the next free one."""
+    with listen(settings.host, settings.port, tries=PORTS_TRIED) as listener:
         port = listener.getsockname()[1]
         if settings.port not in {0, port}:
             output.note(f"hango: port {settings.port} is taken, so the API listens on {port}")
-        api = ApiProcess(listener, environment(services.settings, written), settings.home / "api.log")
-        with listener, ending(api):
-            api.start()
-            demo = ensure_demo(services.settings, url_of(listener))
-            parts: tuple[Part, ...] = (*services.embedded, api)
-            remember(settings, url_of(listener), demo, parts)
-            output.emit(greeting(url_of(listener), demo, time.monotonic() - started))
-            watch(parts, lambda: remember(settings, url_of(listener), demo, parts))
+        yield listener
 
 
 @contextmanager
@@ -91,8 +118,6 @@ def alone(settings: Settings) -> Iterator[None]:
         end_leftovers(settings)
         yield
     finally:
-        for sign in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(sign, signal.SIG_IGN)
         settings.up_file.unlink(missing_ok=True)
         os.close(lock)
 
@@ -138,16 +163,11 @@ def remember(settings: Settings, url: str, demo: Demo, parts: tuple[Part, ...]) 
 
 
 def environment(settings: Settings, written: Mapping[str, str]) -> dict[str, str]:
-    """The API's: the caller's, the settings of `.env` behind it, and where its services are; not the owner's URL."""
+    """The API's: the caller's, with the settings of `.env` behind it. It has no use for the owner's address."""
     caller = {name: value for name, value in os.environ.items() if value or name not in written}  # noqa: TID251
     found = {name: value for name, value in written.items() if name.startswith("HANGO_")} | caller
-    found |= {
-        "HANGO_HOME": str(settings.home),
-        "HANGO_DATABASE_URL": settings.database_url.reveal() if settings.database_url else "",
-        "HANGO_REDIS_URL": settings.redis_url.reveal() if settings.redis_url else "",
-    }
     found.pop("HANGO_MIGRATE_DATABASE_URL", None)
-    return found
+    return found | {"HANGO_HOME": str(settings.home)}
 
 
 def greeting(url: str, demo: Demo, seconds: float) -> list[Line]:
