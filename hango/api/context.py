@@ -57,7 +57,14 @@ class ProviderRequest(msgspec.Struct):
 
 async def show_context(call: Call[Session, None, ContextQuery]) -> Snapshot | FullPart | ProviderRequest:
     """GET: with the provider's count where there is one, unless `count=estimate`."""
-    return await _look(call, call.query, Wanted(), count=call.query.count != "estimate")
+    query, count = call.query, call.query.count != "estimate"
+    if query.group == "messages" and query.limit and query.full is None and query.format is None:
+        with span(Span.CONTEXT_INSPECT, seconds=Metric.CONTEXT_INSPECT_DURATION):
+            async with call.deps.store.read(call.principal) as scope:
+                page = await context.page(scope, call.deps, call.target.id, _window(query), count=count)
+        if page is not None:
+            return page
+    return await _look(call, query, Wanted(), count=count)
 
 
 async def preview_context(
@@ -86,7 +93,11 @@ async def _look(
         if query.format and bodies is not None:
             body = context.provider_body(call.deps, drafted, bodies)
             return ProviderRequest(drafted.state.agent.provider, msgspec.Raw(body))
-        return await context.take_snapshot(call.deps, drafted, Window(query.group, query.after, query.limit), bodies)
+        return await context.take_snapshot(call.deps, drafted, _window(query), bodies)
+
+
+def _window(query: ContextQuery) -> Window:
+    return Window(query.group, query.after, query.limit)
 
 
 def _wanted(body: PreviewIn) -> Wanted:

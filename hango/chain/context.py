@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from hango import __version__, jsontext
 from hango.chain import base as bases
-from hango.chain import context_overrides, counting, problems, snapshot
+from hango.chain import context_overrides, counting, frames, problems, snapshot
 from hango.chain import full_part as full_parts
 from hango.chain.chain import Capture
 from hango.chain.deps import Deps
@@ -32,6 +32,7 @@ from hango.errors import NotFound
 from hango.messages import Block, Request, read_content
 from hango.store import messages
 from hango.store.connection import Scope
+from hango.store.context_bases import CurrentBase
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,12 @@ Bodies = Mapping[int, Sequence[Block]]
 
 async def draft_next_call(scope: Scope, deps: Deps, session_id: SessionID, wanted: Wanted | None = None) -> Drafted:
     """Draft the next call through the real chain. Raises NotFound, Invalid (a part that cannot be)."""
+    return await draft_base(scope, deps, await bases.current(scope, session_id), wanted)
+
+
+async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted | None = None) -> Drafted:
+    """Draft the call that a base makes, through the real chain. Raises Invalid (a part that cannot be)."""
     wanted = wanted or Wanted()
-    base = await bases.current(scope, session_id)
     state = await bases.build_state(scope, deps, base, extra_text=wanted.message, until=wanted.until)
     chain = build_chain(state.agent.builtin)
     await chain.before_run(state, scope, seconds=deps.settings.before_run_max)
@@ -73,7 +78,28 @@ async def draft_next_call(scope: Scope, deps: Deps, session_id: SessionID, wante
     assert capture.draft is not None, "a slot did not call on"
     found = problems.find(capture.draft, state.agent, state.dialect)
     done = replace(capture.draft, problems=found)
-    return Drafted(session_id, base.agent_id, state, done, marked.stale, request_sha256(state, done))
+    return Drafted(base.session_id, base.agent_id, state, done, marked.stale, request_sha256(state, done))
+
+
+async def page(scope: Scope, deps: Deps, session_id: SessionID, window: Window, *, count: bool) -> Snapshot | None:
+    """A stretch of a session's messages with the totals of the whole, by estimates.
+
+    The first page of a state costs an inspect; every other one costs its own length. None when the totals shall be
+    counted (`count`) by a provider that can: then the whole request is needed.
+    """
+    base = await bases.current(scope, session_id)
+    agent = await deps.definition(scope, base.agent_version_id)
+    if count and deps.providers.counter(agent.provider) is not None:
+        return None
+    key = frames.key_of(base)
+    frame = deps.frames.get(key)
+    if frame is None:
+        drafted = await draft_base(scope, deps, base)
+        frame = frames.frame_of(estimated_snapshot(drafted), drafted.draft, drafted.state.factor)
+        deps.frames.put(key, frame)
+    after, through = frames.stretch(frame, window)
+    items = await messages.digests(scope, session_id, after_seq=after, through_seq=through)
+    return frames.fill(frame, window, items)
 
 
 async def load_bodies(scope: Scope, drafted: Drafted) -> Bodies:

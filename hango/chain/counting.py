@@ -12,8 +12,6 @@ from hango.chain.state import State
 from hango.errors import ProviderFailed, ProviderTimeout
 from hango.messages import Block, Request
 
-MAX_KEPT = 4096
-
 
 async def totals(
     deps: Deps, draft: Draft, state: State, key: str, bodies: Mapping[int, Sequence[Block]]
@@ -30,9 +28,7 @@ async def totals(
         before = await counter.count_tokens(_without_overrides(draft, state, bodies)) if changed else after
     except (ProviderFailed, ProviderTimeout):
         return None
-    deps.counts[key] = (before, after)
-    while len(deps.counts) > MAX_KEPT:
-        deps.counts.popitem(last=False)
+    deps.counts.put(key, (before, after))
     return before, after
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Any
 
+from hango.chain.frames import MAX_FRAMES, Frame
+from hango.chain.kept import Kept
 from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
 from hango.config import Settings
@@ -15,6 +17,7 @@ from hango.store.connection import Scope, Store
 
 # Definitions are read at every inspect and never change: the last used ones stay in memory.
 MAX_DEFINITIONS = 256
+MAX_COUNTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,9 @@ class Deps:
     store: Store
     providers: Providers
     models: Models
-    counts: OrderedDict[str, tuple[int, int]] = field(default_factory=OrderedDict)  # of providers, see counting.py
-    _definitions: OrderedDict[AgentVersionID, AgentDefinition] = field(default_factory=OrderedDict)
+    counts: Kept[str, tuple[int, int]] = field(default_factory=lambda: Kept(MAX_COUNTS))  # by providers' counters
+    frames: Kept[tuple[Any, ...], Frame] = field(default_factory=lambda: Kept(MAX_FRAMES))
+    _definitions: Kept[AgentVersionID, AgentDefinition] = field(default_factory=lambda: Kept(MAX_DEFINITIONS))
 
     async def definition(self, scope: Scope, version: AgentVersionID) -> AgentDefinition:
         """The definition of an agent's version. The id comes from a scoped look-up, so it is the caller's to see."""
@@ -33,9 +37,5 @@ class Deps:
             known = await agents.definition(scope, version)
             if known is None:
                 raise NotFound
-            self._definitions[version] = known
-            while len(self._definitions) > MAX_DEFINITIONS:
-                self._definitions.popitem(last=False)
-        else:
-            self._definitions.move_to_end(version)
+            self._definitions.put(version, known)
         return known

@@ -34,7 +34,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """The turns of the wire. `kept` are the blocks that are sent of each irregular item, `call_ids` their client calls."""
+    """The turns of the wire; the blocks that are sent of each irregular item, and the ids of the client calls."""
 
     turns: Sequence[int | Turn]
     kept: dict[int, list[int]]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from hango.chain import estimator
-from hango.chain.draft import Draft, SourcedBlock
+from hango.chain.draft import Draft, Sourced, SourcedBlock
 from hango.chain.state import State
 from hango.domain import PartID
 from hango.messages import Response, ToolSpec
@@ -39,7 +39,7 @@ class Middleware:
 
 def block(part: PartID, text: str) -> SourcedBlock:
     """A system block with its size."""
-    return SourcedBlock(part, text, text_tokens(text))
+    return Sourced(part, text, text_tokens(text))
 
 
 def text_tokens(text: str) -> int:

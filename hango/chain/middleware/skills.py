@@ -22,6 +22,8 @@ from hango.errors import Detail, Reason
 from hango.messages import ToolSpec
 from hango.store.connection import Scope
 
+MAX_SKILLS = 256
+
 HEAD = """\
 # Skills
 
@@ -67,7 +69,10 @@ class SkillsMiddleware(Middleware):
                 state.problems.append(Detail(Reason.BAD_SKILL, message, part=system_part(self.name)))
             else:
                 found.append(skill)
-        state.put(Skills(tuple(found)))
+        if len(found) > MAX_SKILLS:
+            message = f"At most {MAX_SKILLS} skills are listed; those after {found[MAX_SKILLS - 1].path} are left out."
+            state.problems.append(Detail(Reason.TOO_MANY_FILES, message, part=system_part(self.name)))
+        state.put(Skills(tuple(found[:MAX_SKILLS])))
 
     def system_blocks(self, state: State) -> Sequence[SourcedBlock]:
         skills = state.get(Skills)
