@@ -1,14 +1,14 @@
-"""The outermost layer: security headers on every answer, the access log, and a 500 that tells nothing."""
+"""The outermost layer: security headers on every answer, span and log line of a request, a 500 that tells nothing."""
 
 from __future__ import annotations
 
 import time
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hango import logs
+from hango import logs, telemetry
 from hango.api.errors import internal
 from hango.logs import Log
 
@@ -48,22 +48,25 @@ class Edge:
                 message = {**message, "body": b""}
             await send(message)
 
-        try:
-            await self._app(scope, receive, send_with_headers)
-        except ClientDisconnect:
-            status = status or CLIENT_CLOSED
-        except Exception as error:
-            logs.error(Log.UNEXPECTED, error, route=_route(scope))
-            if not status:
-                await internal()(scope, receive, send_with_headers)
-        finally:
-            logs.info(
-                Log.REQUEST,
-                method=scope["method"],
-                route=_route(scope),
-                status=status,
-                ms=round((time.perf_counter() - started) * 1000, 1),
-            )
+        with telemetry.request_span(scope["method"], Headers(scope=scope)) as request:
+            try:
+                await self._app(scope, receive, send_with_headers)
+            except ClientDisconnect:
+                status = status or CLIENT_CLOSED
+            except Exception as error:
+                request.failed(error)
+                logs.error(Log.UNEXPECTED, error, route=_route(scope))
+                if not status:
+                    await internal()(scope, receive, send_with_headers)
+            finally:
+                request.answered(_route(scope), status)
+                logs.info(
+                    Log.REQUEST,
+                    method=scope["method"],
+                    route=_route(scope),
+                    status=status,
+                    ms=round((time.perf_counter() - started) * 1000, 1),
+                )
 
 
 def _route(scope: Scope) -> str:

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from typing_extensions import TypeVar
 
-from hango import telemetry
 from hango.api import auth, authz, bodies
 from hango.api.errors import as_response, problem
 from hango.api.fields import Body, Query
@@ -108,9 +107,7 @@ class Endpoint:
         request = Request(scope, receive)
         row = self._rows.get(request.method)
         if row is not None:
-            with telemetry.request_span(request.method, row.path, request.headers) as seen:
-                response = await answer(row, request)
-                seen.status(response.status_code)
+            response = await answer(row, request)
         elif request.method == "OPTIONS":
             response = Response(status_code=204, headers={"Allow": self._allow})
         else:

@@ -8,8 +8,6 @@ read is in `values.py`. Nothing else in hango reads the environment. Light to im
     settings.database_url.reveal()          a secret's text; its str and repr are masked
 """
 
-# ruff: noqa: RUF009  setting, optional and depending make dataclass fields
-
 from __future__ import annotations
 
 import hashlib
@@ -182,19 +180,13 @@ class Settings:
     models: Path | None = optional(
         FILE, "none", "A TOML file whose rows replace or extend the table of models that comes with hango."
     )
-    context_try_timeout: float = setting(
-        SECONDS, "120s", "One try's model call, from the first byte to the last."
-    )
+    context_try_timeout: float = setting(SECONDS, "120s", "One try's model call, from the first byte to the last.")
     context_try_queue_ttl: float = setting(SECONDS, "60s", "How long a try may wait for a worker.")
-    context_try_batch_queue_ttl: float = setting(
-        SECONDS, "1h", "How long a try of a batch may wait for a worker."
-    )
+    context_try_batch_queue_ttl: float = setting(SECONDS, "1h", "How long a try of a batch may wait for a worker.")
     context_try_lease: float = setting(SECONDS, "30s", "How long a silent worker keeps a try it has claimed.")
     context_try_reconcile: float = setting(SECONDS, "5s", "How often an API process looks for lost tries.")
     context_try_tenant_running: int = setting(whole(1, 10_000), "16", "Tries of one tenant that run at once.")
-    context_try_tenant_outstanding: int = setting(
-        whole(1, 1_000_000), "2000", "Tries of one tenant that wait or run."
-    )
+    context_try_tenant_outstanding: int = setting(whole(1, 1_000_000), "2000", "Tries of one tenant that wait or run.")
     context_try_max_response: int = setting(SIZE, "4MiB", "The largest answer taken from a provider.")
     context_try_retention: float = setting(SECONDS, "24h", "How long a try's texts and answer are kept.")
     before_run_max: float = setting(
@@ -224,9 +216,7 @@ class Settings:
                 )
 
     @classmethod
-    def from_env(
-        cls, env: Mapping[str, str] | None = None, *, dotenv: Mapping[str, str] | None = None
-    ) -> Settings:
+    def from_env(cls, env: Mapping[str, str] | None = None, *, dotenv: Mapping[str, str] | None = None) -> Settings:
         """Read every variable; `env` None is the process's own. What stands in both is taken from `env`.
 
         An empty value counts as not set. Raises WrongSetting at the first wrong one.

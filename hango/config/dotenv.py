@@ -21,9 +21,7 @@ def read(path: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise WrongSetting(
-            f"{path} cannot be read ({type(error).__name__}): mend it or move it away."
-        ) from None
+        raise WrongSetting(f"{path} cannot be read ({type(error).__name__}): mend it or move it away.") from None
     found = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):

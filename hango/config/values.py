@@ -172,9 +172,7 @@ def _address(written: str, schemes: tuple[str, ...]) -> SplitResult:
 def _web(written: str) -> str:
     parts = _address(written, ("https", "http"))
     if not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
-        raise BadValue(
-            "has to be scheme, host and path alone: take out account, password, query and fragment."
-        )
+        raise BadValue("has to be scheme, host and path alone: take out account, password, query and fragment.")
     return written.rstrip("/")
 
 
@@ -195,9 +193,7 @@ def _headers(written: str) -> tuple[tuple[str, Secret], ...]:
         name, equals, value = (piece.strip() for piece in pair.partition("="))
         plain = unquote(value)
         if not equals or not HEADER_NAME.fullmatch(name) or re.search(r"[\x00-\x1f\x7f]", plain):
-            raise BadValue(
-                "is no list of headers: write name=value, name=value, with % for special characters."
-            )
+            raise BadValue("is no list of headers: write name=value, name=value, with % for special characters.")
         pairs.append((name.lower(), Secret(plain)))
     return tuple(pairs)
 

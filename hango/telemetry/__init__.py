@@ -1,9 +1,10 @@
 """Spans and metrics: what is open, what is measured, and the one gate for content. Names are in `names.py`.
 
     with telemetry.setup(settings, "api"):                                       a process, start to end
-        with telemetry.request_span("GET", "/v1/agents/{id}", headers) as seen:  one request
+        with telemetry.request_span("GET", headers) as request:                  one request
             with telemetry.span(Span.CONTEXT_INSPECT, seconds=Metric....) as seen:
                 seen.set(Attr.TOKENS_BEFORE, 12)
+            request.answered("/v1/agents/{agent_id}", 200)
 
 Without `HANGO_OTLP_ENDPOINT` all of it does nothing, and the SDK is not imported.
 """
@@ -80,19 +81,34 @@ def content_allowed(principal: Principal) -> bool:
 class Seen:
     """An open span, or nothing at all when telemetry is off."""
 
-    __slots__ = ("_span",)
+    __slots__ = ("_method", "_span")
 
-    def __init__(self, opened: trace.Span | None) -> None:
+    def __init__(self, opened: trace.Span | None, method: str = "") -> None:
         self._span = opened
+        self._method = method
 
     def set(self, attr: Attr, value: Value) -> None:
         if self._span is not None:
             self._span.set_attribute(attr, _plain(value))
 
-    def status(self, code: int) -> None:
-        """The HTTP status of the answer. Only one of the server's own faults marks the span as failed."""
-        self.set(Attr.HTTP_STATUS, code)
-        if self._span is not None and code >= 500:
+    def answered(self, route: str, status: int) -> None:
+        """The end of a request. `route` is the template of the table, never the address that came.
+
+        Only one of the server's own faults marks the span as failed.
+        """
+        if self._span is None:
+            return
+        self._span.update_name(f"{self._method} {route}")
+        self._span.set_attributes({Attr.HTTP_ROUTE.value: route, Attr.HTTP_STATUS.value: status})
+        if status >= 500:
+            self._span.set_status(StatusCode.ERROR)
+
+    def failed(self, error: BaseException) -> None:
+        """An exception leaves its class, never its text or traceback."""
+        if self._span is None:
+            return
+        self._span.set_attribute(Attr.ERROR_TYPE, type(error).__name__)
+        if not (isinstance(error, HangoError) and error.status < 500):
             self._span.set_status(StatusCode.ERROR)
 
 
@@ -109,27 +125,27 @@ class _Off:
 
 
 class _Open:
-    """One span from enter to exit. An exception leaves its class on it, never its text or traceback."""
+    """One span from enter to exit."""
 
-    def __init__(self, exporters: Exporters, opened: trace.Span, seconds: Metric | None) -> None:
+    def __init__(
+        self, exporters: Exporters, opened: trace.Span, *, method: str = "", seconds: Metric | None = None
+    ) -> None:
         self._exporters = exporters
         self._span = opened
+        self._seen = Seen(opened, method)
         self._seconds = seconds
         self._started = time.perf_counter()
 
     def __enter__(self) -> Seen:
         self._token = context.attach(trace.set_span_in_context(self._span))
-        return Seen(self._span)
+        return self._seen
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         context.detach(self._token)
-        failure = {} if kind is None else {Attr.ERROR_TYPE.value: kind.__name__}
-        self._span.set_attributes(failure)
-        if kind is not None and not (isinstance(error, HangoError) and error.status < 500):
-            self._span.set_status(StatusCode.ERROR)
+        if error is not None:
+            self._seen.failed(error)
         if self._seconds is not None:
+            failure = {} if kind is None else {Attr.ERROR_TYPE.value: kind.__name__}
             self._exporters.histograms[self._seconds].record(time.perf_counter() - self._started, failure)
         self._span.end()
 
@@ -137,19 +153,17 @@ class _Open:
 _OFF: Final = _Off()
 
 
-def span(
-    name: Span, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metric | None = None
-) -> _Open | _Off:
+def span(name: Span, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metric | None = None) -> _Open | _Off:
     """A span below the one that is open. `seconds` names the histogram that takes its duration."""
     exporters = _State.exporters
     if exporters is None:
         return _OFF
     given = {attr.value: _plain(value) for attr, value in (attrs or {}).items()}
-    return _Open(exporters, exporters.tracer.start_span(name.value, attributes=given), seconds)
+    return _Open(exporters, exporters.tracer.start_span(name.value, attributes=given), seconds=seconds)
 
 
-def request_span(method: str, route: str, headers: Mapping[str, str]) -> _Open | _Off:
-    """The one SERVER span of a request. `route` is the template of the table, never the address that came.
+def request_span(method: str, headers: Mapping[str, str]) -> _Open | _Off:
+    """The one SERVER span of a request; it gets its name and route by `Seen.answered`.
 
     A caller's `traceparent` makes it a part of the caller's trace.
     """
@@ -158,12 +172,12 @@ def request_span(method: str, route: str, headers: Mapping[str, str]) -> _Open |
         return _OFF
     carrier = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
     opened = exporters.tracer.start_span(
-        f"{method} {route}",
+        method,
         context=_PROPAGATOR.extract(carrier),
         kind=SpanKind.SERVER,
-        attributes={Attr.HTTP_METHOD.value: method, Attr.HTTP_ROUTE.value: route},
+        attributes={Attr.HTTP_METHOD.value: method},
     )
-    return _Open(exporters, opened, None)
+    return _Open(exporters, opened, method=method)
 
 
 def _plain(value: Value) -> bool | int | float | str:

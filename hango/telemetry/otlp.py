@@ -32,9 +32,7 @@ class Exporters:
         sent = {name: secret.reveal() for name, secret in headers}
         self._spans = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._spans.add_span_processor(
-            BatchSpanProcessor(
-                OTLPSpanExporter(f"{endpoint}/v1/traces", headers=sent, timeout=EXPORT_SECONDS)
-            )
+            BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", headers=sent, timeout=EXPORT_SECONDS))
         )
         metrics = OTLPMetricExporter(f"{endpoint}/v1/metrics", headers=sent, timeout=EXPORT_SECONDS)
         self._metrics = MeterProvider(

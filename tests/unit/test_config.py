@@ -180,10 +180,7 @@ def test_a_size_takes_binary_units_or_plain_bytes(written: str, size: int) -> No
         (
             "OTLP_HEADERS",
             "token",
-            (
-                "HANGO_OTLP_HEADERS is no list of headers: "
-                "write name=value, name=value, with % for special characters."
-            ),
+            ("HANGO_OTLP_HEADERS is no list of headers: write name=value, name=value, with % for special characters."),
         ),
     ],
 )
@@ -343,9 +340,7 @@ def test_a_dotenv_line_that_cannot_be_read_is_named_by_its_number(tmp_path: Path
 
 def test_importing_the_settings_is_light() -> None:
     """The command line waits for this import: no pydantic, no network library, no platformdirs."""
-    heavy = (
-        "{'pydantic', 'aiohttp', 'psycopg', 'msgspec', 'opentelemetry', 'platformdirs', 'asyncio', 'rich'}"
-    )
+    heavy = "{'pydantic', 'aiohttp', 'psycopg', 'msgspec', 'opentelemetry', 'platformdirs', 'asyncio', 'rich'}"
     code = f"import sys, hango.config; print(sorted({heavy} & set(sys.modules)))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -24,9 +24,7 @@ PARENT = "b7ad6b7169203331"
 
 
 def settings(receiver: Receiver, home: Path) -> Settings:
-    return Settings(
-        home=home, otlp_endpoint=receiver.url, otlp_headers=(("authorization", Secret("Bearer letmein")),)
-    )
+    return Settings(home=home, otlp_endpoint=receiver.url, otlp_headers=(("authorization", Secret("Bearer letmein")),))
 
 
 def test_an_inspect_is_one_span_under_its_request_and_one_measure(tmp_path: Path) -> None:
@@ -34,7 +32,7 @@ def test_an_inspect_is_one_span_under_its_request_and_one_measure(tmp_path: Path
     with (
         receiving() as receiver,
         telemetry.setup(settings(receiver, tmp_path), "api"),
-        telemetry.request_span("GET", "/v1/sessions/{session_id}/context", {}) as request,
+        telemetry.request_span("GET", {}) as request,
     ):
         parts = {Attr.PARTS_SYSTEM: 6, Attr.PARTS_TOOLS: 40}
         with telemetry.span(Span.CONTEXT_INSPECT, parts, seconds=Metric.CONTEXT_INSPECT_DURATION) as seen:
@@ -42,7 +40,7 @@ def test_an_inspect_is_one_span_under_its_request_and_one_measure(tmp_path: Path
             seen.set(Attr.TOKENS_BEFORE, 1000)
             seen.set(Attr.TOKENS_AFTER, 900)
             seen.set(Attr.WOULD_COMPACT, False)
-        request.status(200)
+        request.answered("/v1/sessions/{session_id}/context", 200)
 
     inner, outer = receiver.spans
     assert (inner.name, inner.attributes, inner.failed, inner.events) == (
@@ -109,8 +107,8 @@ def test_only_the_servers_own_fault_marks_a_span_as_failed(
     with receiving() as receiver, telemetry.setup(settings(receiver, tmp_path), "api"):
         with pytest.raises(type(error)), telemetry.span(Span.CONTEXT_INSPECT):
             raise error
-        with telemetry.request_span("GET", "/v1/me", {}) as request:
-            request.status(status)
+        with telemetry.request_span("GET", {}) as request:
+            request.answered("/v1/me", status)
 
     assert [one.failed for one in receiver.spans] == [failed, failed]
     assert not any(CANARY.encode() in body for body in receiver.raw)
@@ -131,7 +129,7 @@ def test_a_request_goes_on_with_the_callers_trace(
     with (
         receiving() as receiver,
         telemetry.setup(settings(receiver, tmp_path), "api"),
-        telemetry.request_span("GET", "/v1/me", headers),
+        telemetry.request_span("GET", headers),
     ):
         pass
 
@@ -159,10 +157,11 @@ def test_values_of_closed_sets_are_sent_as_their_text(tmp_path: Path) -> None:
 def test_without_an_endpoint_nothing_is_opened(tmp_path: Path) -> None:
     """Off without HANGO_OTLP_ENDPOINT: one shared object, no span."""
     with telemetry.setup(Settings(home=tmp_path), "api"):
-        opened = [telemetry.request_span("GET", "/v1/me", {}), telemetry.span(Span.CONTEXT_INSPECT)]
+        opened = [telemetry.request_span("GET", {}), telemetry.span(Span.CONTEXT_INSPECT)]
         with opened[1] as seen:
             seen.set(Attr.TOKENS_BEFORE, 1)
-            seen.status(500)
+            seen.answered("/v1/me", 500)
+            seen.failed(ValueError(CANARY))
 
     assert opened[0] is opened[1]
 
