@@ -11,6 +11,7 @@ from hango import jsontext
 from hango.chain.formats import agents, unwrap
 from hango.chain.formats.gather import Conversation
 from hango.chain.formats.reading import (
+    blocks,
     decode,
     is_array,
     is_nothing,
@@ -20,7 +21,7 @@ from hango.chain.formats.reading import (
 )
 from hango.chain.formats.transcript import ImportedAgent, ImportedMessage
 from hango.errors import Invalid, Reason
-from hango.messages import MessageRole, ToolSpec, content_json, read_content
+from hango.messages import MessageRole, ToolSpec, content_json
 
 PROVIDER = "anthropic"
 _ROLES = frozenset(role.value for role in MessageRole)
@@ -96,7 +97,7 @@ def message(raw: msgspec.Raw, at: str) -> ImportedMessage:
         raise Invalid.because(Reason.BAD_FIELD, sentence, pointer=f"{at}/role")
     return ImportedMessage(
         role=MessageRole(read.role),
-        content=() if is_nothing(read.content) else read_content(read.content),
+        content=blocks(read.content, f"{at}/content"),
         model=with_provider(PROVIDER, read.model),
         created_at=time_of(read.created_at),
     )

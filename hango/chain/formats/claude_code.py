@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hango.chain.formats.claude_tree import MAIN, Kind, Node, Tree, groups, index
-from hango.chain.formats.reading import decode, is_nothing, on_line, strict, time_of, with_provider
+from hango.chain.formats.reading import blocks, decode, on_line, strict, time_of, with_provider
 from hango.chain.formats.source import Source
 from hango.chain.formats.transcript import (
     Flag,
@@ -21,7 +21,7 @@ from hango.chain.formats.transcript import (
     numbered,
 )
 from hango.errors import Invalid, Reason
-from hango.messages import Block, MessageRole, read_content
+from hango.messages import Block, MessageRole
 
 PROVIDER = "anthropic"
 _ROLES = {Kind.USER: MessageRole.USER, Kind.SUMMARY: MessageRole.USER, Kind.ASSISTANT: MessageRole.ASSISTANT}
@@ -75,18 +75,17 @@ def _session(
 
 def _message(source: Source, group: Sequence[Node]) -> ImportedMessage:
     """One message of all its lines; a block that was written twice is there once."""
-    blocks: dict[Block, None] = {}
+    found: dict[Block, None] = {}
     times = []
     for node in group:
         with on_line(node.line):
             text = source.line_at(node.offset, node.line).text
             line = decode(strict(text)[0] if node.fault else text.removeprefix(b"\xef\xbb\xbf"), _Line)
-            content = line.message.content
-            blocks.update(dict.fromkeys(() if is_nothing(content) else read_content(content)))
+            found.update(dict.fromkeys(blocks(line.message.content, "/message/content")))
             times.append(time_of(line.timestamp))
     first = group[0]
     model = next((node.model for node in group if node.model), None)
-    return ImportedMessage(_ROLES[first.kind], tuple(blocks), with_provider(PROVIDER, model), times[0])
+    return ImportedMessage(_ROLES[first.kind], tuple(found), with_provider(PROVIDER, model), times[0])
 
 
 def _text(message: ImportedMessage) -> str:

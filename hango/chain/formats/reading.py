@@ -12,6 +12,7 @@ import msgspec
 
 from hango import jsontext
 from hango.errors import Detail, HangoError, Invalid, Malformed, Reason, TooLarge
+from hango.messages import Block, read_content
 
 T = TypeVar("T")
 
@@ -46,6 +47,15 @@ def decode(raw: bytes | msgspec.Raw, type: type[T], at: str = "") -> T:
         raise _bad_field(f"{sentence} at '{pointer or '/'}'.", pointer) from None
     except msgspec.DecodeError:
         raise _bad_field(f"The value at '{at or '/'}' cannot be read.", at) from None
+
+
+def blocks(raw: msgspec.Raw, at: str) -> tuple[Block, ...]:
+    """Blocks of a content in hango's own words, as they came; null makes none. A fault has the pointer."""
+    try:
+        return () if is_nothing(raw) else read_content(raw)
+    except Invalid as error:
+        details = [Detail(each.reason, each.message, each.part, at) for each in error.errors]
+        raise Invalid(f"{error} It stands at '{at}'.", errors=details) from None
 
 
 def is_object(raw: bytes | msgspec.Raw) -> bool:
