@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
+from itertools import groupby
 
 import msgspec
 
@@ -158,7 +159,9 @@ def groups(tree: Tree, branch: Sequence[int]) -> Iterator[list[Node]]:
             calls, results = beside.pop(node.group)
             made[-1] += calls
             made += [[result] for result in results]
-    yield from made
+    for results, run in groupby(made, key=lambda group: bool(group[0].results)):
+        together = list(run)
+        yield from sorted(together, key=lambda group: group[0].line) if results else together
 
 
 def _open_answer(made: Sequence[list[Node]], node: Node) -> list[Node] | None:

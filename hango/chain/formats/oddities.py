@@ -39,7 +39,7 @@ class Watch:
 
     def flags(self) -> tuple[Flag, ...]:
         unanswered = [(seq, Reason.UNPAIRED_TOOL_USE) for seqs in self._waiting.values() for seq in seqs]
-        found = sorted({**self._flags, **dict.fromkeys(unanswered)}, key=lambda flag: flag[0])
+        found = sorted({**self._flags, **dict.fromkeys(unanswered)})
         return tuple(Flag(f"message:{seq}", reason) for seq, reason in found)
 
     def _look(self, seq: int, block: Block) -> None:

@@ -72,9 +72,11 @@ def test_calls_and_results_become_blocks_one_message_each() -> None:
         ("user", '[{"type":"text","text":"Add."}]'),
         (
             "assistant",
-            '[{"type":"text","text":"Now."},'
-            '{"type":"tool_use","id":"c1","name":"add","input":{"n":100000000000000000001.10}},'
-            '{"type":"tool_use","id":"c2","name":"add","input":"{\\"n\\": 1"}]',
+            (
+                '[{"type":"text","text":"Now."},'
+                '{"type":"tool_use","id":"c1","name":"add","input":{"n":100000000000000000001.10}},'
+                '{"type":"tool_use","id":"c2","name":"add","input":"{\\"n\\": 1"}]'
+            ),
         ),
         ("user", '[{"type":"tool_result","tool_use_id":"c1","content":"2"}]'),
         ("user", '[{"type":"tool_result","tool_use_id":"c2","content":[{"type":"text","text":"no"}]}]'),
