@@ -69,7 +69,8 @@ create policy system_all on api_keys to hango_system using (true);
 grant select, update (name, quota_tokens, rate_per_minute, trace_llm_content) on tenants to hango_app;
 grant select, insert, update (name, role, disabled) on users to hango_app;
 grant select, insert, update (revoked_at) on api_keys to hango_app;
-grant select, insert on tenants, users, api_keys to hango_system;
+grant select, insert on tenants to hango_system;
+grant select on users, api_keys to hango_system;
 
 -- +goose Down
 drop table api_keys;

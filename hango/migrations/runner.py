@@ -62,12 +62,12 @@ def load(folder: Path = FOLDER) -> tuple[Migration, ...]:
     return found
 
 
-def up(dsn: str, target: int | None = None) -> list[str]:
+def up(dsn: str, target: int | None = None, *, folder: Path = FOLDER) -> list[str]:
     """Apply what is missing, up to and with `target` (all by default). Returns the names applied, in order.
 
     The connected role becomes the owner of the tables. Roles that are missing are made first.
     """
-    migrations = load()
+    migrations = load(folder)
     last = len(migrations) if target is None else target
     done: list[str] = []
     with _locked(dsn) as conn:
@@ -80,9 +80,9 @@ def up(dsn: str, target: int | None = None) -> list[str]:
     return done
 
 
-def down(dsn: str, target: int) -> list[str]:
+def down(dsn: str, target: int, *, folder: Path = FOLDER) -> list[str]:
     """Revert every applied migration above `target`, the last one first. Returns the names reverted."""
-    migrations = load()
+    migrations = load(folder)
     done: list[str] = []
     with _locked(dsn) as conn:
         applied = _applied(conn)

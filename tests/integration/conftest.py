@@ -1,0 +1,32 @@
+"""What tests of the store ask for: a store on the worker's database, and tenants in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hango.domain import Principal
+from hango.store.connection import Store
+from tests.conftest import Database
+from tests.rows import make_tenant
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    """A store that connects as the app role."""
+    opened = await Store.open(database.app_dsn, max_size=4)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def admin(store: Store) -> Principal:
+    """The admin of a tenant of this test alone."""
+    return await make_tenant(store)
+
+
+@pytest.fixture
+async def stranger(store: Store) -> Principal:
+    """The admin of another tenant."""
+    return await make_tenant(store)

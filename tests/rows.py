@@ -1,0 +1,69 @@
+"""Things to test the store with, made through the store: tenants, members, agents, sessions, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from hango.chain.digest import digest
+from hango.domain import Agent, AgentDefinition, Principal, Role, Session
+from hango.messages import MessageRole, content_json, text_block
+from hango.store import agents, api_keys, messages, sessions, system, users
+from hango.store.connection import Scope, Store
+from hango.store.ids import new_id
+from hango.store.messages import NewMessage
+
+DEFINITION = AgentDefinition(model="offline/extract")
+
+
+async def make_tenant(store: Store, *, quota_tokens: int | None = None) -> Principal:
+    """The first admin of a new tenant."""
+    async with store.system() as scope:
+        made = await system.create_tenant(scope, "a tenant", quota_tokens=quota_tokens, admin_name="an admin")
+        key = api_keys.parse_key(made.api_key)
+        assert key is not None
+        found = await system.principal_for_key(scope, key.prefix)
+    assert found is not None
+    return found[0]
+
+
+async def make_member(store: Store, admin: Principal, role: Role = Role.MEMBER) -> Principal:
+    """Another user of the admin's tenant."""
+    async with store.begin(admin) as scope:
+        user = await users.create(scope, "another", role)
+        key, _ = await api_keys.create(scope, user.id, "a key")
+    return replace(admin, user_id=user.id, key_id=key.id, role=role)
+
+
+async def make_agent(scope: Scope, *, shared: bool = False, definition: AgentDefinition = DEFINITION) -> Agent:
+    return await agents.create(scope, "an agent", shared, definition)
+
+
+async def make_session(scope: Scope, agent: Agent, texts: Sequence[str] = ()) -> Session:
+    """A session of user and assistant texts in turn."""
+    session = await sessions.create(scope, agent.id, "a session")
+    await messages.append(scope, session.id, [said(n, text) for n, text in enumerate(texts)])
+    found = await sessions.get(scope, session.id)
+    assert found is not None
+    return found
+
+
+def said(n: int, text: str) -> NewMessage:
+    """The nth message: the user begins, then they take turns."""
+    role = MessageRole.ASSISTANT if n % 2 else MessageRole.USER
+    blocks = (text_block(text),)
+    return NewMessage(role, content_json(blocks), digest(role, blocks, None))
+
+
+async def make_run(scope: Scope, session: Session) -> UUID:
+    """A run as it stands in the table; the module of runs comes with the run loop."""
+    run_id = new_id()
+    await scope.conn.execute(
+        "insert into runs (tenant_id, id, session_id, user_id, status) values (%s, %s, %s, %s, 'queued')",
+        (scope.tenant_id, run_id, session.id, scope.user_id),
+    )
+    await scope.conn.execute(
+        "update sessions set last_run_id = %s where tenant_id = %s and id = %s", (run_id, scope.tenant_id, session.id)
+    )
+    return run_id
