@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,6 +24,7 @@ from hango.api.endpoint import Runtime
 from hango.api.errors import not_found, problem
 from hango.api.limits import Limiter
 from hango.api.routes import ROUTES, starlette_routes
+from hango.chain import estimator
 from hango.chain.deps import Deps
 from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
@@ -77,6 +79,9 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         stack.push_async_callback(providers.close)
         limiter = Limiter(_redis(settings.redis_url.reveal()))
         stack.push_async_callback(limiter.close)
+        # The first count reads the tokenizer's table, half a second: done beside the start, not in a first request.
+        warm = asyncio.create_task(asyncio.to_thread(estimator.count, ["warm"]))
+        stack.push_async_callback(asyncio.wait, [warm])
         yield Runtime(Deps(settings, store, providers, models), limiter)
 
 

@@ -1,4 +1,4 @@
-"""What tests of the store ask for: a store on the worker's database, and tenants in it."""
+"""What tests of the store and of the API ask for: a store and an application on the worker's database, tenants in it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from hango.config import Settings
 from hango.domain import Principal
 from hango.store.connection import Store
 from tests.conftest import Database
+from tests.people import Api, Person, serve
 from tests.rows import make_tenant
 
 
@@ -30,3 +32,16 @@ async def admin(store: Store) -> Principal:
 async def stranger(store: Store) -> Principal:
     """The admin of another tenant."""
     return await make_tenant(store)
+
+
+@pytest.fixture
+async def api(settings: Settings) -> AsyncIterator[Api]:
+    """The application in this process, called without a socket."""
+    async with serve(settings) as running:
+        yield running
+
+
+@pytest.fixture
+async def caller(api: Api) -> Person:
+    """Who calls the API: the admin of a tenant of this test alone."""
+    return await api.admin()

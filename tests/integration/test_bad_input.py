@@ -1,0 +1,348 @@
+"""Bad input: the list of 400, 413 and 422, bodies that nobody expects, and headers on every answer. Never a 5xx."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as runs
+from hypothesis import strategies as st
+
+from hango.api.authz import PUBLIC
+from hango.api.bodies import BODY_MOST
+from hango.api.endpoint import Row
+from hango.api.routes import ROUTES
+from hango.config import Settings
+from tests.people import Api, Person, serve
+
+# 10,000 hypothesis bodies by default take about a minute; a deeper search is a number away.
+BODIES = int(os.environ.get("HANGO_TEST_BODIES", "10000"))
+CANARY = "canary-91c2"
+MIB = 1024 * 1024
+
+
+def name(row: Row) -> str:
+    return f"{row.method} {row.path}"
+
+
+WITH_BODY = [row for row in ROUTES if row.body]
+with_body = pytest.mark.parametrize("row", WITH_BODY, ids=name)
+
+
+async def path_of(row: Row, person: Person) -> str:
+    """The row's path for a thing of the person's own."""
+    path = row.path.replace("{path:path}", "notes.md").replace("{user_id}", person.user_id)
+    if "{agent_id}" in path or "{session_id}" in path:
+        agent = await person.agent()
+        path = path.replace("{agent_id}", agent["id"])
+        if "{session_id}" in path:
+            messages = [{"role": "user", "content": "Hello."}]
+            path = path.replace("{session_id}", (await person.session(agent["id"], messages=messages))["id"])
+    return path
+
+
+def is_problem(reply: httpx2.Response) -> bool:
+    problem = reply.json()
+    return (
+        reply.headers["content-type"] == "application/problem+json"
+        and {"type", "title", "status", "detail", "code"} <= set(problem) <= {
+            "type", "title", "status", "detail", "code", "errors"
+        }
+        and problem["status"] == reply.status_code
+        and bool(problem["detail"])
+    )  # fmt: skip
+
+
+NOT_JSON = {
+    "nothing": b"",
+    "half a body": b'{"name":',
+    "not UTF-8": b'{"name":"\xff"}',
+    "UTF-16": '{"name":"x"}'.encode("utf-16"),
+    "NaN": b'{"name":NaN}',
+    "Infinity": b'{"name":-Infinity}',
+    "doubled keys": b'{"name":"shown","name":"sent"}',
+    "doubled keys inside": b'{"messages":[{"role":"user","content":"shown","content":"sent"}]}',
+    "two values": b"{}{}",
+    "a form": b"name=x&model=y",
+}
+
+
+@with_body
+async def test_what_is_not_json_is_400(row: Row, caller: Person) -> None:
+    """400 not_json: not JSON, bad UTF-8, NaN or Infinity, duplicate keys; nesting over 64 is too_deep."""
+    path = await path_of(row, caller)
+    for body in NOT_JSON.values():
+        reply = await caller.call(row.method, path, content=body)
+        assert (reply.status_code, reply.json()["code"], is_problem(reply)) == (400, "not_json", True)
+    for body in (b"[" * 65 + b"]" * 65, b'{"a":' * 100_000):
+        reply = await caller.call(row.method, path, content=body)
+        assert (reply.status_code, reply.json()["code"]) == (400, "too_deep")
+
+
+@with_body
+async def test_a_body_over_8_mib_is_413(row: Row, caller: Person) -> None:
+    """413 body over 8 MiB, declared or in chunks without a length; it is counted while it is read."""
+    path = await path_of(row, caller)
+    sent = 0
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(64):
+            sent += MIB
+            yield b" " * MIB
+
+    declared = await caller.call(row.method, path, content=b" " * (BODY_MOST + 1))
+    chunked = await caller.call(row.method, path, content=chunks())
+
+    assert (declared.status_code, declared.json()["code"]) == (413, "too_large")
+    assert (chunked.status_code, chunked.json()["code"]) == (413, "too_large")
+    assert sent <= BODY_MOST + 2 * MIB
+
+
+@with_body
+async def test_a_broken_rule_is_422_and_says_where(row: Row, caller: Person) -> None:
+    """422 with reason and pointer: an unknown field, a body that is no object, NUL or half of a surrogate pair."""
+    path = await path_of(row, caller)
+
+    async def first(body: bytes) -> tuple[int, str, str, str]:
+        reply = await caller.call(row.method, path, content=body)
+        assert is_problem(reply)
+        one = next(error for error in reply.json()["errors"] if error["reason"] != "missing_field")
+        return reply.status_code, reply.json()["code"], one["reason"], one["pointer"]
+
+    status, _, reason, pointer = await first(b'{"no_such_field":1}')
+    assert (status, reason, pointer) == (422, "unknown_field", "/no_such_field")
+    assert await first(b"[]") == (422, "bad_field", "bad_field", "")
+    assert await first(b'{"no_such_field":"a\\u0000b"}') == (422, "invalid_text", "invalid_text", "/no_such_field")
+    assert await first(b'{"deep":[{"a":"\\ud83d"}]}') == (422, "invalid_text", "invalid_text", "/deep/0/a")
+    assert await first(b'{"a\\u0000b":1}') == (422, "invalid_text", "invalid_text", "")
+
+
+async def test_a_bad_body_on_anothers_session_is_404(caller: Person) -> None:
+    """Ownership is checked before the body: a bad body on somebody else's session is a 404."""
+    path = await path_of(next(row for row in WITH_BODY if row.path.endswith("/messages")), caller)
+    member = await caller.member()
+    for body in (b"{", b" " * (BODY_MOST + 1), b'{"messages":[]}'):
+        assert (await member.post(path, content=body)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "parameter"),
+    [
+        ("/v1/agents?limit=0", "limit"),
+        ("/v1/agents?limit=501", "limit"),
+        ("/v1/agents?limit=%2050", "limit"),
+        ("/v1/agents?limit=5_0", "limit"),
+        ("/v1/agents?limit=%D9%A5", "limit"),
+        ("/v1/agents?limit=1&limit=2", "limit"),
+        ("/v1/sessions?cursor=!!", "cursor"),
+        ("/v1/sessions?cursor=bm90IGFuIGlk", "cursor"),
+        ("/v1/audit?cursor=x", "cursor"),
+        ("/v1/usage?group_by=colour", "group_by"),
+        ("/v1/usage?from=yesterday", "from"),
+        ("/v1/usage?to=2026-02-30", "to"),
+        ("/v1/usage/records?purpose=fun", "purpose"),
+    ],
+)
+async def test_a_bad_query_is_422(path: str, parameter: str, caller: Person) -> None:
+    """422 `bad_field`: a query parameter that cannot be read, named in the sentence."""
+    reply = await caller.get(path)
+
+    assert (reply.status_code, reply.json()["code"], is_problem(reply)) == (422, "bad_field", True)
+    assert parameter in reply.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/v1/agents?q=a%00b", "/v1/sessions?q=%00", "/v1/audit?cursor=a%00"])
+async def test_a_nul_in_a_query_is_422(path: str, caller: Person) -> None:
+    """422 `invalid_text`: NUL reaches no database."""
+    reply = await caller.get(path)
+
+    assert (reply.status_code, reply.json()["code"]) == (422, "invalid_text")
+
+
+async def test_an_unknown_path_and_method_are_problems_too(caller: Person) -> None:
+    """404 and 405 of the router are problem documents; HEAD is GET without a body, OPTIONS tells the methods."""
+    missing = await caller.get("/v1/nothing/here")
+    slash = await caller.get("/v1/agents/")
+    wrong = await caller.delete("/v1/agents")
+    trace = await caller.call("TRACE", "/v1/agents")
+    head, got = await caller.call("HEAD", "/v1/me"), await caller.get("/v1/me")
+    options = await caller.call("OPTIONS", "/v1/agents")
+
+    assert [(one.status_code, is_problem(one)) for one in (missing, slash)] == [(404, True)] * 2
+    assert missing.content == slash.content
+    assert [(one.status_code, one.headers["allow"], is_problem(one)) for one in (wrong, trace)] == [
+        (405, "GET, HEAD, OPTIONS, POST", True)
+    ] * 2
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(got.content)))
+    assert (options.status_code, options.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
+
+
+WANTED_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+async def test_every_answer_has_the_security_headers(api: Api, caller: Person) -> None:
+    """Security headers on every response, errors included: all routes and all error codes."""
+    answers = [await person.call(row.method, row.path) for row in ROUTES for person in (api.anyone, caller)]
+    path = await path_of(next(row for row in WITH_BODY if row.path.endswith("/messages")), caller)
+    answers += [
+        await caller.get("/v1/me"),
+        await caller.call("OPTIONS", "/v1/me"),
+        await caller.call("HEAD", "/healthz"),
+        await caller.get("/nothing"),
+        await caller.delete("/v1/me"),
+        await caller.post(path, content=b"{"),
+        await caller.post(path, content=b"{}"),
+        await caller.post(path, content=b" " * (BODY_MOST + 1)),
+        await caller.post(path, json={"messages": [{"role": "user", "content": "x"}]}),
+        await caller.delete(path.removesuffix("/messages")),
+    ]
+
+    assert {200, 201, 204, 400, 401, 404, 405, 413, 422} <= {one.status_code for one in answers}
+    for one in answers:
+        assert {header: one.headers.get(header) for header in WANTED_HEADERS} == WANTED_HEADERS
+        policy = one.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe" not in policy
+
+
+async def test_a_fault_of_ours_tells_nothing(settings: Settings) -> None:
+    """An unhandled exception is a 500 problem without its text, with the headers of every answer."""
+    async with serve(settings) as api:
+        api.app.state.runtime = None
+        reply = await api.anyone.get("/readyz")
+
+    assert (reply.status_code, reply.json()) == (
+        500,
+        {
+            "type": "about:blank",
+            "title": "Internal Server Error",
+            "status": 500,
+            "detail": "Something failed inside hango. It was logged; the request may be sent again.",
+            "code": "internal",
+        },
+    )
+    assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [b"[" * 8_000_000, b"[" * 65 + b'"' + b'\\"' * 3_900_000, b'"' * 8_000_000, b"9" * 8_000_000,
+     b'{"name":"' + b"\\u0041" * 1_300_000 + b'"}', b'{"a":[' + b"[]," * 2_000_000 + b"[]]}"],
+    ids=["brackets", "a string without end", "quotes", "digits", "escapes", "empty lists"],
+)  # fmt: skip
+async def test_a_bomb_holds_up_nobody(bomb: bytes, caller: Person) -> None:
+    """A hostile body is refused, and other requests are answered meanwhile."""
+    bombing = asyncio.create_task(caller.post("/v1/agents", content=bomb))
+    started = time.perf_counter()
+    alive = await caller.get("/healthz")
+    waited = time.perf_counter() - started
+
+    assert (await bombing).status_code in (400, 422)
+    assert alive.status_code == 200
+    # Ten times what the worst of them takes on a slow machine: it tells seconds from minutes, no more.
+    assert waited < 10
+
+
+# --- bodies that nobody expects ----------------------------------------------------------------------------------
+
+FIELDS = sorted(
+    {field for row in WITH_BODY if row.body for field in row.body.model_fields}
+    | {"role", "content", "type", "text", "input_schema", "kind", "trigger_tokens", "ttl", "through_seq", "input"}
+)
+WORDS = ["user", "assistant", "system", "text", "tool_use", "tool_result", "image", "auto", "5m", "anthropic/x",
+         "offline/extract", "/a", "*", "message:1", "system:agent", "tool:ls", "summary", "", "\x00", "\ud800",
+         "2026-11-30T09:00:00Z", "9999-12-31T23:59:59-12:00", "1" * 400]  # fmt: skip
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(WORDS)
+)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=8), inner, max_size=6)
+    ),
+    max_leaves=20,
+)
+bodies = (
+    st.binary(max_size=60)
+    | values.map(lambda value: json.dumps(value).encode())
+    | st.dictionaries(st.sampled_from(FIELDS), values, max_size=6).map(lambda value: json.dumps(value).encode())
+)
+
+
+def test_ten_thousand_bodies_are_accepted_or_refused(settings: Settings) -> None:
+    """Bad input: 10,000 hypothesis bodies on every route that takes one; no 5xx."""
+    statuses: dict[int, int] = {}
+    with asyncio.Runner() as runner:
+        running = serve(settings)
+        api = runner.run(running.__aenter__())
+        person = runner.run(api.admin())
+        paths = [(row.method, runner.run(path_of(row, person))) for row in WITH_BODY]
+        # A role or a quota that is changed on the way must not end the test for all others.
+        paths = [one for one in paths if not one[1].startswith(("/v1/users/", "/v1/tenant"))]
+
+        @runs(
+            max_examples=BODIES,
+            deadline=None,
+            database=None,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        )
+        @given(st.sampled_from(paths), bodies)
+        def send(route: tuple[str, str], body: bytes) -> None:
+            reply = runner.run(person.call(*route, content=body))
+            statuses[reply.status_code] = statuses.get(reply.status_code, 0) + 1
+            assert reply.status_code in {200, 201, 400, 404, 422}
+            assert reply.status_code < 400 or is_problem(reply)
+
+        try:
+            send()
+        finally:
+            runner.run(running.__aexit__(None, None, None))
+
+    assert {200, 201, 400, 422} <= set(statuses)
+
+
+async def test_a_refusal_repeats_nothing_of_the_body(caller: Person) -> None:
+    """Content of a request is never in an error."""
+    for row in WITH_BODY:
+        path = await path_of(row, caller)
+        for body in hostile_bodies():
+            reply = await caller.call(row.method, path, json=body)
+            assert CANARY not in reply.text or reply.status_code < 400
+
+
+def hostile_bodies() -> list[Any]:
+    return [
+        CANARY,
+        [CANARY],
+        {"name": {"x": CANARY}, "model": CANARY, "content": [CANARY], "messages": CANARY, "role": CANARY},
+        {"name": "x", "model": CANARY, "system": [{"name": CANARY.upper(), "text": CANARY}]},
+        {"name": "x", "model": "offline/x", "tools": [{"name": "t", "input_schema": {"type": CANARY}}]},
+        {"name": "x", "model": "offline/x", "tools": [{"name": f"{CANARY} {CANARY}"}], "memory": [CANARY]},
+        {"messages": [{"role": "user", "content": [{"type": 5, "text": CANARY}]}]},
+        {"messages": [{"role": CANARY, "content": CANARY, "created_at": CANARY}]},
+        {"exclude": CANARY, "replace": {"message:1": [CANARY]}, "message": {"a": CANARY}},
+    ]
+
+
+def test_public_routes_take_no_body() -> None:
+    """Nothing is read from a caller without a key."""
+    assert [name(row) for row in ROUTES if row.access is PUBLIC and (row.body or row.takes or row.query)] == []
