@@ -27,6 +27,7 @@ from opentelemetry import trace
 from hango.config import LogFormat, Settings
 
 PACKAGE: Final = Path(__file__).resolve().parent
+MOST_CAUSES: Final = 5
 MOST_PLACES: Final = 3  # of one exception: where it was raised, and who called
 PLAIN: Final = re.compile(r"[!-~]+")  # shown without quotes in a text line
 
@@ -40,7 +41,8 @@ class Log(StrEnum):
     STOPPED = "stopped"
     REQUEST = "request"  # one answered request
     UNEXPECTED = "unexpected_error"  # a fault of hango: the caller got a 500
-    DATABASE_AWAY = "database_away"  # callers get 503 until it is back
+    FAILED = "failed"  # a foreseen failure of the server: a refused statement, a provider; the caller got a 5xx
+    UNAVAILABLE = "unavailable"  # PostgreSQL is away or busy, or a bound of time ran out; the caller got a 503
     REDIS_AWAY = "redis_away"  # requests pass without a rate limit until it is back
     COUNTER_FAILED = "counter_failed"  # a provider's token counter did not answer; the estimate stands
     LIBRARY = "library"  # a warning of a library: its logger, its place, its constant text
@@ -95,10 +97,10 @@ def described(cause: BaseException | None) -> dict[str, str]:
     found = {
         "error": " < ".join(f"{type(one).__module__}.{type(one).__qualname__}" for one in _chain(cause)),
         "at": " < ".join(_places(cause)),
-        "sqlstate": getattr(cause, "sqlstate", None),
-        "constraint": getattr(getattr(cause, "diag", None), "constraint_name", None),
+        "sqlstate": _named(cause, "sqlstate"),
+        "constraint": _named(cause, "diag", "constraint_name"),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: str(value) for name, value in found.items() if value}
 
 
 def _chain(cause: BaseException) -> Iterator[BaseException]:
@@ -108,6 +110,19 @@ def _chain(cause: BaseException) -> Iterator[BaseException]:
         yield step
         seen.add(id(step))
         step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
+
+
+def _named(cause: BaseException, *names: str) -> object:
+    """The first such attribute of an exception or of one that it hides."""
+    step: BaseException | None = cause
+    for _ in range(MOST_CAUSES):
+        found: object = step
+        for name in names:
+            found = getattr(found, name, None)
+        if found or step is None:
+            return found
+        step = step.__cause__ or step.__context__
+    return None
 
 
 def _places(cause: BaseException) -> Iterator[str]:

@@ -12,13 +12,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from typing_extensions import TypeVar
 
+from hango import logs
 from hango.api import auth, authz, bodies
 from hango.api.errors import as_response, problem
 from hango.api.fields import Body, Query
 from hango.api.limits import Limiter, OverLimit
 from hango.chain.deps import Deps
 from hango.domain import Principal
-from hango.errors import HangoError
+from hango.errors import HangoError, Unavailable
+from hango.logs import Log
 
 JSON = "application/json"
 
@@ -136,6 +138,8 @@ async def answer(row: Row, request: Request) -> Response:
         call = Call(principal, target, body, query, runtime.deps, request)
         response = _response(row, await row.handler(call))
     except HangoError as error:
+        if error.status >= 500:
+            logs.warning(Log.UNAVAILABLE if isinstance(error, Unavailable) else Log.FAILED, error, route=row.path)
         response = as_response(error)
         if isinstance(error, OverLimit):
             limit_headers = error.allowance.headers()

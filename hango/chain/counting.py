@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from hango import logs
 from hango.chain import history
 from hango.chain.deps import Deps
 from hango.chain.draft import Draft
 from hango.chain.state import State
 from hango.errors import ProviderFailed, ProviderTimeout
+from hango.logs import Log
 from hango.messages import Block, Request
 
 
@@ -26,7 +28,8 @@ async def totals(
         after = await counter.count_tokens(draft.to_request(state.agent, bodies))
         changed = any(mark.excluded or mark.replacement is not None for mark in draft.marks.values())
         before = await counter.count_tokens(_without_overrides(draft, state, bodies)) if changed else after
-    except (ProviderFailed, ProviderTimeout):
+    except (ProviderFailed, ProviderTimeout) as error:
+        logs.warning(Log.COUNTER_FAILED, error, provider=state.agent.provider)
         return None
     deps.counts.put(key, (before, after))
     return before, after

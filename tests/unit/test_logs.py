@@ -115,6 +115,26 @@ def test_a_database_error_keeps_the_names_that_are_no_content() -> None:
     }
 
 
+def test_the_names_of_a_hidden_database_error_are_kept() -> None:
+    """The store hides psycopg's error behind one without content; its sqlstate is still logged."""
+
+    class RefusedError(Exception):
+        sqlstate = "23514"
+
+    try:
+        try:
+            raise RefusedError(CANARY)
+        except RefusedError:
+            raise Unavailable from None
+    except Unavailable as error:
+        said = logs.described(error)
+
+    assert {name: said[name] for name in ("error", "sqlstate")} == {
+        "error": "hango.errors.Unavailable",
+        "sqlstate": "23514",
+    }
+
+
 def test_the_places_are_hangos_own() -> None:
     """The innermost lines of hango's own code are named, not those of a library below it."""
     with pytest.raises(msgspec.DecodeError) as refused:
