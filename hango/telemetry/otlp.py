@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import requests
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -32,9 +33,11 @@ class Exporters:
         sent = {name: secret.reveal() for name, secret in headers}
         self._spans = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._spans.add_span_processor(
-            BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", headers=sent, timeout=EXPORT_SECONDS))
+            BatchSpanProcessor(
+                OTLPSpanExporter(f"{endpoint}/v1/traces", headers=sent, timeout=EXPORT_SECONDS, session=_session())
+            )
         )
-        metrics = OTLPMetricExporter(f"{endpoint}/v1/metrics", headers=sent, timeout=EXPORT_SECONDS)
+        metrics = OTLPMetricExporter(f"{endpoint}/v1/metrics", headers=sent, timeout=EXPORT_SECONDS, session=_session())
         self._metrics = MeterProvider(
             [PeriodicExportingMetricReader(metrics)], resource=resource, shutdown_on_exit=False
         )
@@ -54,3 +57,9 @@ class Exporters:
     def close(self) -> None:
         self._spans.shutdown()
         self._metrics.shutdown()
+
+
+def _session() -> requests.Session:
+    made = requests.Session()
+    made.trust_env = False  # no proxy and no .netrc of the environment: the endpoint is where it is said to be
+    return made

@@ -186,6 +186,17 @@ def test_a_collector_that_is_away_does_not_stop_the_process(tmp_path: Path) -> N
         seen.set(Attr.TOKENS_BEFORE, 1)
 
 
+def test_a_proxy_of_the_environment_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent goes to the endpoint and nowhere else."""
+    with receiving() as receiver, receiving() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        with telemetry.setup(settings(receiver, tmp_path), "api"), telemetry.span(Span.CONTEXT_INSPECT):
+            pass
+
+    assert (len(receiver.spans), proxy.raw) == (1, [])
+
+
 def test_the_sdk_is_not_imported_without_an_endpoint() -> None:
     """Telemetry that is off costs no start-up time."""
     code = (
