@@ -159,9 +159,9 @@ def groups(tree: Tree, branch: Sequence[int]) -> Iterator[list[Node]]:
             calls, results = beside.pop(node.group)
             made[-1] += calls
             made += [[result] for result in results]
-    for results, run in groupby(made, key=lambda group: bool(group[0].results)):
+    for is_result, run in groupby(made, key=lambda group: bool(group[0].results)):
         together = list(run)
-        yield from sorted(together, key=lambda group: group[0].line) if results else together
+        yield from sorted(together, key=lambda group: group[0].line) if is_result else together
 
 
 def _open_answer(made: Sequence[list[Node]], node: Node) -> list[Node] | None:

@@ -104,7 +104,7 @@ def _of_object(members: _Members) -> Format | None:
     for name in _ENVELOPES:
         if name in members and is_object(members[name]):
             return _of_object(msgspec.json.decode(members[name], type=dict[str, msgspec.Raw]))
-    return _of_list_members([members])
+    return _of_pieces([members])
 
 
 def _of_list(items: Sequence[msgspec.Raw]) -> Format | None:
@@ -120,6 +120,11 @@ def _of_list_members(items: Sequence[_Members]) -> Format | None:
     first = items[0]
     if first.keys() & {"mapping", "conversations", "conversation", "from", "trajectory", "history", "messages"}:
         return _of_object(first)
+    return _of_pieces(items)
+
+
+def _of_pieces(items: Sequence[_Members]) -> Format | None:
+    """The format of a list of messages or items."""
     if any(_is_langchain(item) for item in items):
         return Format.LANGCHAIN
     if any(_text(item.get("type")) in _RESPONSES_ITEMS for item in items if "message" not in item):

@@ -16,13 +16,13 @@ from tests.unit.chain.formats.imported import lines, read
 def node(role: str, content: Any, parent: str | None, name: str | None = None, **metadata: Any) -> dict[str, Any]:
     if isinstance(content, str):
         content = {"content_type": "text", "parts": [content]}
-    author = {"role": role, "name": name, "metadata": {}}
+    author: dict[str, Any] = {"role": role, "name": name, "metadata": {}}
     message = {"author": author, "content": content, "create_time": 1_700_000_000.5, "metadata": metadata}
     return {"message": message, "parent": parent, "children": []}
 
 
 def conversation(title: str | None, current: str | None, **nodes: Any) -> dict[str, Any]:
-    root = {"root": {"message": None, "parent": None, "children": []}}
+    root: dict[str, Any] = {"root": {"message": None, "parent": None, "children": []}}
     return {"title": title, "mapping": root | nodes, "current_node": current}
 
 
