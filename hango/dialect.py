@@ -24,6 +24,16 @@ class Dialect:
     params: frozenset[str] = frozenset()  # the params that it takes
 
 
+def takes_system(dialect: Dialect, before: str | None, after: str | None, *, only_text: bool) -> bool:
+    """Whether a system message of the history goes out as one, between turns of these roles (None: there is none).
+
+    Anthropic takes it only with text alone, after a turn of the user, before one of the assistant or last.
+    """
+    if not dialect.system_in_history:
+        return False
+    return dialect.name != "anthropic" or (only_text and before == "user" and after in ("assistant", None))
+
+
 def clean_names(names: Iterable[str], allowed: re.Pattern[str]) -> dict[str, str]:
     """Each name with the name it gets on the wire: itself when allowed, else a cleaned one, never two the same.
 

@@ -13,8 +13,10 @@ from hango.chain.digest import digest
 from hango.chain.draft import EXTRA_SEQ, SUMMARY_SEQ, Draft, Sourced, SourcedBlock, SourcedTool
 from hango.chain.middleware.base import Handler, Middleware, block
 from hango.chain.parts import system_part, tool_part
+from hango.chain.providers.schemas import takes_tool
 from hango.chain.state import State
 from hango.chain.tools import allowed
+from hango.dialect import Dialect
 from hango.domain import MessageDigest
 from hango.errors import Unavailable
 from hango.messages import Response, StopReason, ToolSpec, Usage, text_block
@@ -46,7 +48,7 @@ class Chain:
     def tools(self, state: State) -> tuple[SourcedTool, ...]:
         """The agent's tools as listed, then each slot's; only those that the agent allows."""
         every = [*state.agent.tools, *(tool for slot in self.slots for tool in slot.tools(state))]
-        return tuple(_sourced_tool(tool) for tool in allowed(state, every))
+        return tuple(_sourced_tool(tool, state.dialect) for tool in allowed(state, every))
 
     def draft(self, state: State) -> Draft:
         """The next request before any slot has looked at it."""
@@ -59,9 +61,11 @@ class Chain:
         if state.extra_text is not None:
             texts[EXTRA_SEQ] = state.extra_text
             messages.append(_text_item(EXTRA_SEQ, state.extra_text))
+        tools = self.tools(state)
         return Draft(
             system=self.system_blocks(state),
-            tools=self.tools(state),
+            tools=tools,
+            untaken=frozenset(item.part for item in tools if not takes_tool(item.value, state.dialect)),
             messages=tuple(messages),
             texts=texts,
             problems=tuple(state.problems),
@@ -92,9 +96,10 @@ class Capture:
 
 
 @lru_cache(maxsize=4096)
-def _sourced_tool(tool: ToolSpec) -> SourcedTool:
-    # A specification is immutable and comes back at every call: counted once.
-    return Sourced(tool_part(tool.name), tool, estimator.count([estimator.tool_text(tool)])[0])
+def _sourced_tool(tool: ToolSpec, dialect: Dialect) -> SourcedTool:
+    # A specification is immutable and comes back at every call: counted once. What cannot go out weighs nothing.
+    tokens = estimator.count([estimator.tool_text(tool)])[0] if takes_tool(tool, dialect) else 0
+    return Sourced(tool_part(tool.name), tool, tokens)
 
 
 def _text_item(seq: int, text: str) -> MessageDigest:

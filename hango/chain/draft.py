@@ -73,6 +73,7 @@ class Draft:
     system: tuple[SourcedBlock, ...]
     tools: tuple[SourcedTool, ...]
     messages: tuple[MessageDigest, ...]
+    untaken: frozenset[PartID] = frozenset()  # tools that only another provider knows
     texts: Mapping[int, str] = field(default_factory=dict)  # of the items that are not persisted, by seq
     marks: Mapping[PartID, Mark] = field(default_factory=dict)
     originals: Mapping[int, MessageDigest] = field(default_factory=dict)  # of the replaced messages, by seq
@@ -96,7 +97,7 @@ class Draft:
         ]
 
     def kept_tools(self) -> list[SourcedTool]:
-        return [item for item in self.tools if not self.mark(item.part).excluded]
+        return [item for item in self.tools if not self.mark(item.part).excluded and item.part not in self.untaken]
 
     def kept_messages(self) -> Sequence[MessageDigest]:
         """The items that no override leaves out; the whole history when there is no override."""

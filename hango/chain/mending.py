@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hango.chain.pairs import Blocks, Call, Pairing, Place, Scan, pair
 from hango.chain.parts import message_part
 from hango.chain.refusal import SENTENCES, refusal
-from hango.dialect import Dialect
+from hango.dialect import Dialect, takes_system
 from hango.domain import MessageDigest
 from hango.errors import Detail, Reason
 from hango.messages import is_call, is_result
@@ -75,6 +75,7 @@ class _Mender:
         self._follow_calls(pairing)
         self._report_blocks()
         self._assemble()
+        self._report_system()
         ids = frozenset(call.id for call in pairing.calls if call.client and call.place not in self.dropped)
         return Mended(self.turns, self.kept, self.problems, ids)
 
@@ -173,10 +174,22 @@ class _Mender:
             if reason is not Reason.EMPTY_TEXT or not self.kept[i]:
                 self._report(i, reason, SENTENCES[reason])
         for i, kept in self.kept.items():
-            item = self.items[i]
             if not self.blocks[i]:
                 self._report(i, Reason.EMPTY_MESSAGE, "The message has no content and is not sent.")
-            elif kept and item.role == "system" and not self.dialect.system_in_history:
-                self._report(i, Reason.SYSTEM_IN_HISTORY, "A system message of the history is sent marked as such.")
             if any(self.blocks[i][at].odd for at in kept):
                 self._report(i, Reason.BAD_TOOL_ARGUMENTS, "The arguments of a call are no JSON object.")
+
+    def _report_system(self) -> None:
+        """System messages that this place of the history, or the provider, makes a marked turn of the user."""
+        roles = [None, *(self._role(turn) for turn in self.turns), None]
+        for turn, before, after in zip(self.turns, roles, roles[2:], strict=False):
+            i = turn if isinstance(turn, int) else turn.blocks[0].item
+            if self._role(turn) != "system":
+                continue
+            only_text = all(self.blocks[i][at].type == "text" for at in self.kept[i])
+            if not takes_system(self.dialect, before, after, only_text=only_text):
+                message = "A system message of the history is sent as a turn of the user that is marked as such."
+                self._report(i, Reason.SYSTEM_IN_HISTORY, message)
+
+    def _role(self, turn: int | Turn) -> str:
+        return self.items[turn].role if isinstance(turn, int) else turn.role

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hango.domain import BlockDigest, MessageDigest
 from hango.messages import is_call, is_result
 
+CLIENT = "client"
 Place = tuple[int, int]  # (index of the item, index of the block in it)
 Blocks = Mapping[int, Sequence[BlockDigest]]  # of items, by index
 
@@ -101,8 +102,8 @@ class _Pairer:
     def __init__(self, items: Sequence[MessageDigest], seen: Scan) -> None:
         self.items, self.seen = items, seen
         self.made = Pairing()
-        self.unanswered: dict[str, list[Call]] = {}
-        self.answered: dict[str, Call] = {}
+        self.unanswered: dict[tuple[str, str], list[Call]] = {}
+        self.answered: dict[tuple[str, str], Call] = {}
         self.settled_by_id: dict[str, list[int]] | None = None  # made when a result comes late
 
     def take(self, index: int, blocks: Sequence[BlockDigest]) -> None:
@@ -114,31 +115,31 @@ class _Pairer:
                 self._result((index, at), role, block)
 
     def _call(self, place: Place, role: str, block: BlockDigest, own: set[str]) -> None:
-        client = block.type == "tool_use"
-        if not block.id or (client and role != "assistant"):
+        if not block.id or role != "assistant":
             self.made.orphans.append(place)
         elif block.id in own:
             self.made.doubled.append(place)
         else:
             own.add(block.id)
-            call = Call(place, block.id, client)
+            call = Call(place, block.id, block.type == "tool_use")
             self.made.calls.append(call)
-            self.unanswered.setdefault(block.id, []).append(call)
+            self.unanswered.setdefault((_maker(block.type), block.id), []).append(call)
 
     def _result(self, place: Place, role: str, block: BlockDigest) -> None:
-        id = block.id or ""
-        if block.type == "tool_result" and role != "user":
+        maker, id = _maker(block.type), block.id or ""
+        if role != ("user" if maker == CLIENT else "assistant"):
             self.made.orphans.append(place)
-        elif waiting := self.unanswered.get(id):
+        elif waiting := self.unanswered.get((maker, id)):
             call = waiting.pop()
             call.result = place
-            self.answered[id] = call
+            self.answered[maker, id] = call
         else:
-            self._late_result(id, place)
+            self._late_result(maker, id, place)
 
-    def _late_result(self, id: str, place: Place) -> None:
+    def _late_result(self, maker: str, id: str, place: Place) -> None:
         """No call waits: it is a further result of the nearest call with its id, or of none."""
-        known, settled = self.answered.get(id), self._settled_call(id, before=place[0])
+        known = self.answered.get((maker, id))
+        settled = self._settled_call(id, before=place[0]) if maker == CLIENT else None
         if known is not None and (settled is None or known.place[0] > settled):
             known.more.append(place)
         elif settled is not None:
@@ -156,3 +157,10 @@ class _Pairer:
         found = self.settled_by_id.get(id, [])
         at = bisect_left(found, before)
         return found[at - 1] if at else None
+
+
+def _maker(type: str) -> str:
+    """Who answers a call of this type, or gave a result of it: one's result is never an answer to another's call."""
+    if type in ("tool_use", "tool_result"):
+        return CLIENT
+    return "mcp" if type.startswith("mcp_") else "server"

@@ -16,12 +16,13 @@ from hango.messages import ToolSpec
 def find(draft: Draft, agent: AgentDefinition, dialect: Dialect) -> tuple[Detail, ...]:
     """All problems of a draft, in the order of its parts; those of the history come from its repair."""
     assert draft.repair is not None, "the context_overrides slot sets the repair"
-    tools = [item.value for item in draft.kept_tools()]
+    tools = [item.value for item in draft.tools if not draft.mark(item.part).excluded]
+    sent = {item.value.name for item in draft.kept_tools()}
     return (
         *draft.problems,
         *_empty_blocks(draft),
         *(detail for tool in tools for detail in _of_tool(tool, dialect)),
-        *_of_params(agent, {tool.name for tool in tools}, dialect),
+        *_of_params(agent, sent, dialect),
         *draft.repair.problems,
     )
 

@@ -27,6 +27,7 @@ class _Definition(msgspec.Struct, frozen=True):
     custom: msgspec.Raw = msgspec.Raw(b"")
 
 
+@lru_cache(maxsize=4096)
 def takes_tool(tool: ToolSpec, dialect: Dialect) -> bool:
     """Whether a tool can go out at all: a tool that only its own provider knows goes to no other."""
     if tool.definition is None or dialect.name == "offline":

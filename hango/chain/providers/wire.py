@@ -12,7 +12,7 @@ from typing import Any
 
 from hango.chain.providers import blocks as wire_blocks
 from hango.chain.providers.schemas import takes_tool
-from hango.dialect import Dialect, clean_names
+from hango.dialect import Dialect, clean_names, takes_system
 from hango.jsontext import dumps
 from hango.messages import Block, Message, MessageRole, Request, ToolSpec, is_call, is_result, text_block
 
@@ -137,12 +137,13 @@ def _trim_prefill(messages: Sequence[Message]) -> Sequence[Message]:
 def _place_system(messages: Sequence[Message], dialect: Dialect) -> Sequence[Message]:
     if not any(message.role is MessageRole.SYSTEM for message in messages):
         return messages
-    return [
-        _as_marked_turn(message)
-        if message.role is MessageRole.SYSTEM and not keeps_system(messages, n, dialect)
-        else message
-        for n, message in enumerate(messages)
-    ]
+    roles = [None, *(message.role for message in messages), None]
+    made = []
+    for message, before, after in zip(messages, roles, roles[2:], strict=False):
+        only_text = all(block.type == "text" for block in message.content)
+        keeps = message.role is not MessageRole.SYSTEM or takes_system(dialect, before, after, only_text=only_text)
+        made.append(message if keeps else _as_marked_turn(message))
+    return made
 
 
 def _as_marked_turn(message: Message) -> Message:
@@ -151,21 +152,6 @@ def _as_marked_turn(message: Message) -> Message:
         for block in message.content
     ]
     return replace(message, role=MessageRole.USER, content=tuple(content))
-
-
-def keeps_system(messages: Sequence[Message], index: int, dialect: Dialect) -> bool:
-    """Whether the system message at `index` goes out as one.
-
-    Anthropic takes it only with text alone, after a turn of the user, before one of the assistant or last.
-    """
-    if not dialect.system_in_history:
-        return False
-    if dialect.name != "anthropic":
-        return True
-    before = messages[index - 1].role if index else None
-    after = messages[index + 1].role if index + 1 < len(messages) else MessageRole.ASSISTANT
-    only_text = all(block.type == "text" for block in messages[index].content)
-    return only_text and before is MessageRole.USER and after is MessageRole.ASSISTANT
 
 
 def _tools_as_text(message: Message) -> Message:
