@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hango import config
 from hango.telemetry.names import HISTOGRAMS, Metric
+from tools import cli_help
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- made: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -30,7 +31,13 @@ def metrics() -> str:
     return "\n".join(["| metric | kind | unit | meaning |", "|---|---|---|---|", *rows, ""])
 
 
-BLOCKS: Mapping[str, Callable[[], str]] = {"settings": settings, "metrics": metrics}
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "settings": settings,
+    "metrics": metrics,
+    "commands": cli_help.commands,
+    "context-table": cli_help.context_table,
+    "exit-codes": cli_help.exit_codes,
+}
 
 
 def _unit(name: Metric) -> str:

@@ -25,7 +25,7 @@ def lines(part: FullPart) -> Iterator[Line]:
     yield Line.of(Span(" · ".join(word for word in words if word), Style.STRONG))
     yield Line()
     yield from _content(part.content)
-    if part.content_original is not None:
+    if bytes(part.content_original) != b"null":
         yield Line()
         yield Line.of(Span("original", Style.STRONG))
         yield Line()

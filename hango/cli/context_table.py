@@ -16,7 +16,9 @@ from hango.cli.text import cells, cut, number, one_line, pad, wrap
 
 GAP = "  "
 BOX = 5  # " [x] "
+GROUP = 9  # "messages "
 LEAST = 8  # columns; a shorter preview or note says nothing
+MOST_ROLE = 16
 NOTES = 17  # "replaced, drifted"
 MOST_PARTS = 12  # named with one problem; a broken import may have thousands, and --json has them all
 
@@ -124,8 +126,8 @@ def _row(part: Part, at_fault: bool) -> Row:
 def _role(part: Part) -> str:
     """What the label adds to the id: a message's role; nothing where the label is the id's own end."""
     if part.role and part.kind == "message":
-        return one_line(part.role)
-    return "" if part.id.endswith(part.label) else one_line(part.label)
+        return cut(one_line(part.role), MOST_ROLE)
+    return "" if part.id.endswith(part.label) else cut(one_line(part.label), MOST_ROLE)
 
 
 def _notes(part: Part, at_fault: bool) -> Iterator[Span]:
@@ -152,10 +154,11 @@ def _fit(rows: Sequence[Row], width: int) -> Columns:
     left = width - BOX - len(GAP) - tokens - (len(GAP) + notes if notes else 0)
     heads = max((cells(row.head) for row in rows), default=0)
     head = min(heads, width // 3)
-    preview = min(left - head - len(GAP), max((cells(row.preview) for row in rows), default=0))
-    if preview < LEAST:
+    room = left - head - len(GAP)
+    preview = max((cells(row.preview) for row in rows), default=0)
+    if room < min(LEAST, preview):
         return Columns(width, min(heads, max(0, left)), 0, tokens)
-    return Columns(width, head, preview, tokens)
+    return Columns(width, head, min(room, preview), tokens)
 
 
 def _row_line(row: Row, columns: Columns) -> Line:
@@ -193,7 +196,7 @@ def _group_line(group: str, totals: Totals, columns: Columns) -> Line:
     """The total ends where the numbers below it end, or earlier where its word would leave the line."""
     amount = _change(totals.before, totals.after)
     end = min(columns.tokens_end, columns.width - len(" tokens"))
-    return Line.of(Span(pad(group, max(len(group) + 1, end - cells(amount))), Style.STRONG), f"{amount} tokens")
+    return Line.of(Span(pad(group, max(GROUP, end - cells(amount))), Style.STRONG), f"{amount} tokens")
 
 
 def _change(before: int, after: int) -> str:

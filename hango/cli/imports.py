@@ -34,12 +34,13 @@ class Format(StrEnum):
     SWE_AGENT = "swe_agent"
 
 
+FORMATS = f"What the file is: {', '.join(Format)}."
+
+
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for stdin.")],
     *,
-    format_: Annotated[
-        Format, typer.Option("--format", metavar="FORMAT", help=f"What the file is: {', '.join(Format)}.")
-    ] = Format.AUTO,
+    format_: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=FORMATS)] = Format.AUTO,
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="ID", help="Put the sessions under this agent.")
     ] = None,

@@ -80,7 +80,7 @@ class FullPart(msgspec.Struct, frozen=True):
     tokens: int
     included: bool
     override: str
-    content_original: msgspec.Raw | None = None
+    content_original: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Page(msgspec.Struct, frozen=True):

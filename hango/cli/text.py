@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = _BREAK.sub(f" {NEWLINE} ", _LINE_ENDS.sub("\n", text)).replace("\t", " ")
-    text = _UNSAFE.sub(_by_number, text).strip(" ")
+    text = _UNSAFE.sub(_by_number, text)
     # A mark with no letter before it would stand on whatever the line holds to its left.
     return DOTTED_CIRCLE + text if text and wcwidth(text[0]) == 0 else text
 

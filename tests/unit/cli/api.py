@@ -1,0 +1,91 @@
+"""A server that answers as the test says, over real HTTP, for the failures that a healthy API does not show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+KEY = "hango_abcdefgh_" + "s" * 43
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    body: bytes
+    status: int = 200
+    media_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as the server got it."""
+
+    line: str
+    key: str | None
+    body: bytes
+
+
+@dataclass(slots=True)
+class Scripted:
+    url: str
+    answers: dict[str, Answer]  # by the start of "METHOD path?query"; the longest start that fits
+    asked: list[Asked] = field(default_factory=list)
+
+
+def reply(value: Any) -> Answer:
+    return Answer(json.dumps(value).encode())
+
+
+def problem(status: int, code: str, detail: str, **more: Any) -> Answer:
+    body = {"type": "about:blank", "title": "T", "status": status, "detail": detail, "code": code, **more}
+    return Answer(json.dumps(body).encode(), status, "application/problem+json")
+
+
+@contextmanager
+def serving(answers: dict[str, Answer]) -> Iterator[Scripted]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer(b"")
+
+        def do_POST(self) -> None:
+            self._answer(self._chunks())
+
+        def _chunks(self) -> bytes:
+            found = b""
+            while size := int(self.rfile.readline(), 16):
+                found += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return found
+
+        def _answer(self, body: bytes) -> None:
+            line = f"{self.command} {self.path}"
+            scripted.asked.append(Asked(line, self.headers.get("Authorization"), body))
+            fits = max((start for start in scripted.answers if line.startswith(start)), key=len)
+            answer = scripted.answers[fits]
+            self.send_response(answer.status)
+            headers = {"Content-Type": answer.media_type, "Content-Length": str(len(answer.body)), **answer.headers}
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        scripted = Scripted(f"http://127.0.0.1:{server.server_address[1]}", answers)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        try:
+            yield scripted
+        finally:
+            server.shutdown()
+            thread.join()
