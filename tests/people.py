@@ -12,7 +12,7 @@ import httpx2
 from starlette.applications import Starlette
 
 from hango.api.app import create_app
-from hango.api.endpoint import Runtime
+from hango.api.endpoint import Row, Runtime
 from hango.config import Settings
 from hango.domain import TenantID
 from hango.store import system
@@ -106,3 +106,28 @@ async def serve(settings: Settings) -> AsyncIterator[Api]:
         httpx2.AsyncClient(transport=transport, base_url="http://hango.test") as client,
     ):
         yield Api(app, client)
+
+
+async def path_of(row: Row, person: Person) -> str:
+    """The row's path for a thing of the person's own."""
+    path = row.path.replace("{path:path}", "notes.md").replace("{user_id}", person.user_id)
+    if "{agent_id}" in path or "{session_id}" in path:
+        agent = await person.agent()
+        path = path.replace("{agent_id}", agent["id"])
+        if "{session_id}" in path:
+            messages = [{"role": "user", "content": "Hello."}]
+            path = path.replace("{session_id}", (await person.session(agent["id"], messages=messages))["id"])
+    return path
+
+
+def is_problem(reply: httpx2.Response) -> bool:
+    """Whether it is a whole RFC 9457 problem document about its own status."""
+    problem = reply.json()
+    return (
+        reply.headers["content-type"] == "application/problem+json"
+        and {"type", "title", "status", "detail", "code"} <= set(problem) <= {
+            "type", "title", "status", "detail", "code", "errors"
+        }
+        and problem["status"] == reply.status_code
+        and bool(problem["detail"])
+    )  # fmt: skip

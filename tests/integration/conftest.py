@@ -1,4 +1,4 @@
-"""What tests of the store and of the API ask for: a store and an application on the worker's database, tenants in it."""
+"""What tests of the store and the API ask for: a store and an application on the worker's database, and tenants."""
 
 from __future__ import annotations
 
