@@ -1,6 +1,6 @@
-"""Writes the generated blocks of docs/: what stands between `<!-- made: NAME -->` and `<!-- end -->`.
+"""Writes docs/openapi.json and the generated blocks of docs/: between `<!-- made: NAME -->` and `<!-- end -->`.
 
-With --check: fails when a block differs from what the code says.
+With --check: fails when one differs from what the code says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hango import config
 from hango.telemetry.names import HISTOGRAMS, Metric
-from tools import cli_help
+from tools import cli_help, http_docs
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- made: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -37,6 +37,9 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "commands": cli_help.commands,
     "context-table": cli_help.context_table,
     "exit-codes": cli_help.exit_codes,
+    "routes": http_docs.routes,
+    "accesses": http_docs.accesses,
+    "route-access": http_docs.route_access,
 }
 
 
@@ -50,8 +53,8 @@ def _code(default: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every page that holds a generated block, as it should be."""
-    found = {}
+    """The API's document and every page that holds a generated block, as they should be."""
+    found = {ROOT / "docs" / "openapi.json": http_docs.openapi()}
     for path in sorted(ROOT.glob("docs/*.md")):
         written = path.read_text(encoding="utf-8")
         if BLOCK.search(written):
@@ -59,14 +62,18 @@ def pages() -> dict[Path, str]:
     return found
 
 
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
 def main(words: list[str]) -> int:
-    stale = [path for path, wanted in pages().items() if path.read_text(encoding="utf-8") != wanted]
+    stale = {path: wanted for path, wanted in pages().items() if _read(path) != wanted}
     if words == ["--check"]:
         for path in stale:
             sys.stderr.write(f"{path.relative_to(ROOT)} is stale: run tools/generate_docs and commit.\n")
         return 1 if stale else 0
-    for path in stale:
-        path.write_text(pages()[path], encoding="utf-8")
+    for path, wanted in stale.items():
+        path.write_text(wanted, encoding="utf-8")
         sys.stderr.write(f"wrote {path.relative_to(ROOT)}\n")
     return 0
 
