@@ -80,7 +80,7 @@ class _Mender:
         return Mended(self.turns, self.kept, self.problems, ids)
 
     def _drop_unpaired(self, pairing: Pairing) -> None:
-        last = len(self.items) - 1
+        open_end = self._open_end()
         for i, at in pairing.orphans:
             is_use = is_call(self.blocks[i][at].type)
             reason = Reason.UNPAIRED_TOOL_USE if is_use else Reason.UNPAIRED_TOOL_RESULT
@@ -93,10 +93,17 @@ class _Mender:
             for place in call.more:
                 self.dropped.setdefault(place, Reason.DUPLICATE_TOOL_RESULT)
             # A provider's own call may stand open at the end: the model goes on from there.
-            if not call.client and call.result is None and call.place[0] != last:
+            if not call.client and call.result is None and call.place[0] != open_end:
                 self.dropped.setdefault(call.place, Reason.UNPAIRED_TOOL_USE)
             if call.result is not None and call.place in self.dropped:
                 self.dropped.setdefault(call.result, Reason.UNPAIRED_TOOL_RESULT)
+
+    def _open_end(self) -> int:
+        """The last item but for results: code that a provider runs may wait for those of the client."""
+        i = len(self.items) - 1
+        while i > 0 and self.items[i].role == "user" and all(one.type == "tool_result" for one in self.items[i].blocks):
+            i -= 1
+        return i
 
     def _follow_calls(self, pairing: Pairing) -> None:
         for call in pairing.calls:

@@ -1,0 +1,86 @@
+"""Drafts for tests of the pure core: no database, no provider; each step is the one that the chain takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hango.chain import context_overrides, estimator, history
+from hango.chain.draft import Draft, Mark
+from hango.chain.measure import measure
+from hango.dialect import Dialect
+from hango.domain import AgentDefinition, Override, OverrideAction, PartID
+from hango.messages import Block, Message, Request
+from tests.histories import OWN_MODEL, numbered
+
+ANTHROPIC = Dialect("anthropic", None, True, False, False, True, True)
+OPENAI = Dialect(
+    "openai",
+    frozenset({"text", "image", "document", "search_result", "tool_use", "tool_result"}),
+    thinking=False,
+    system_in_history=False,
+    tool_blocks_need_tools=False,
+    parallel_results_in_one_turn=False,
+    cache_marks=False,
+)
+
+Bodies = Mapping[int, Sequence[Block]]
+
+
+def exclude(*parts: str) -> list[Override]:
+    return [Override(PartID(part), OverrideAction.EXCLUDE) for part in parts]
+
+
+def mended(
+    messages: Sequence[Message],
+    dialect: Dialect = ANTHROPIC,
+    overrides: Sequence[Override] = (),
+    *,
+    model: str = OWN_MODEL,
+    factor: float = 1.0,
+    has_tools: bool = True,
+    prefill: bool = False,
+) -> Draft:
+    """A draft of a history alone: marked, repaired and measured."""
+    draft = Draft((), (), numbered(messages))
+    marked = context_overrides.mark(draft, overrides, scope="call", last_seq=len(messages))
+    return remended(replace(draft, marks=marked.marks), dialect, model, factor, has_tools=has_tools, prefill=prefill)
+
+
+def remended(
+    draft: Draft, dialect: Dialect, model: str, factor: float, *, has_tools: bool = True, prefill: bool = False
+) -> Draft:
+    kept = draft.kept_messages()
+    draft = replace(draft, repair=history.repair(kept, dialect, model, has_tools=has_tools, prefill=prefill))
+    return replace(draft, size=measure(draft, dialect, model, factor))
+
+
+def marks_of(draft: Draft) -> Mapping[PartID, Mark]:
+    return draft.marks
+
+
+def bodies_of(messages: Sequence[Message]) -> Bodies:
+    return {seq: message.content for seq, message in enumerate(messages, 1)}
+
+
+def request_of(draft: Draft, messages: Sequence[Message], model: str = OWN_MODEL) -> Request:
+    return draft.to_request(AgentDefinition(model), bodies_of(messages))
+
+
+def recounted(request: Request, bodies: Bodies, factor: float) -> dict[int, int]:
+    """Tokens of each message of which something is in the request, counted anew from the blocks that are sent.
+
+    Every block of the bodies must be unlike all others, so that it is known where a sent block came from.
+    """
+    owner = {block.json: seq for seq, blocks in bodies.items() for block in blocks}
+    assert len(owner) == sum(map(len, bodies.values())), "a block is there twice"
+    sent: dict[int, int] = {}
+    for message in request.messages:
+        for block in message.content:
+            if (seq := owner.get(block.json)) is not None:
+                texts, sized = estimator.block_texts(block)
+                sent[seq] = sent.get(seq, 0) + sum(estimator.count(texts)) + sized
+    return {
+        seq: math.ceil(round((tokens + estimator.MESSAGE_OVERHEAD) * factor, 6)) for seq, tokens in sorted(sent.items())
+    }
