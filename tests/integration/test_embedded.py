@@ -170,11 +170,7 @@ def forget(service: EmbeddedService) -> None:
 def test_a_number_that_went_to_another_program_is_left_alone(kind: type[EmbeddedService], home: Path) -> None:
     """The pid file of a killed server may name somebody else's process by the next start."""
     with kind(home) as first:
-        pid_file = (
-            first.folder / "data-18/postmaster.pid"
-            if kind is EmbeddedPostgres
-            else first.folder / "valkey.pid"
-        )
+        pid_file = first.folder / "data-18/postmaster.pid" if kind is EmbeddedPostgres else first.folder / "valkey.pid"
         lines = pid_file.read_text().splitlines()
     bystander = subprocess.Popen(["sleep", "600"])
     pid_file.write_text("\n".join([str(bystander.pid), *lines[1:], ""]))
@@ -224,9 +220,7 @@ def test_the_log_holds_no_content(home: Path) -> None:
             with pytest.raises(psycopg.errors.InvalidTextRepresentation):
                 connection.execute("select 'canary-statement', %s::text::int", ["canary-parameter"])
             with pytest.raises(psycopg.errors.RaiseException):
-                connection.execute(
-                    "do $$ begin raise exception 'canary-error' using detail = 'canary-detail'; end $$"
-                )
+                connection.execute("do $$ begin raise exception 'canary-error' using detail = 'canary-detail'; end $$")
         log = service.log_file.read_text()
 
     assert "ready to accept connections" in log
