@@ -36,12 +36,16 @@ def checkout(tmp_path: Path) -> Path:
 def lock(checkout: Path, name: str, version: str, digest: str | None = None) -> None:
     """A lock with the tiny wheel of a version."""
     wheel = checkout / f"tiny-{version}-py3-none-any.whl"
+    about = f"tiny-{version}.dist-info"
+    files = {
+        "tiny.py": f"VERSION = {version!r}\n",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: tiny\nVersion: {version}\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/RECORD": f"tiny.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n{about}/RECORD,,\n",
+    }
     with zipfile.ZipFile(wheel, "w") as file:
-        about = f"tiny-{version}.dist-info"
-        file.writestr("tiny.py", f"VERSION = {version!r}\n")
-        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: tiny\nVersion: {version}\n")
-        file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr(f"{about}/RECORD", f"tiny.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n{about}/RECORD,,\n")
+        for path, text in files.items():
+            file.writestr(zipfile.ZipInfo(path), text)  # with a fixed date: the same bytes every time
     digest = digest or hashlib.sha256(wheel.read_bytes()).hexdigest()
     (checkout / name).write_text(f"tiny @ {wheel.as_uri()} --hash=sha256:{digest}\n")
 
