@@ -74,13 +74,15 @@ def _ends(
         return i not in unsent and items[i].role != "system"
 
     first = next((i for i in range(len(items)) if is_sent(i)), None)
-    last = next((i for i in reversed(range(len(items))) if is_sent(i)), None)
     found = []
     if not any(is_sent(i) and speaks(i) for i in range(len(items))):
         found.append(Detail(Reason.NO_USER_MESSAGE, "No message of the user is left to answer."))
     elif first is not None and not speaks(first):
         message = "The history does not start with a message of the user."
         found.append(Detail(Reason.STARTS_WITH_ASSISTANT, message, part=message_part(items[first].seq)))
+    last = mended.turns[-1] if mended.turns else None
+    if isinstance(last, Turn):  # an error result, or what is left of the last message
+        last = None if last.role == "user" else last.blocks[0].item
     if last is not None and items[last].role == "assistant" and not prefill:
         message = "The history ends with the assistant: the next call needs a message of the user."
         found.append(Detail(Reason.ENDS_WITH_ASSISTANT, message, part=message_part(items[last].seq)))
