@@ -7,7 +7,7 @@ from uuid import UUID
 from hango.domain import Agent, AgentDefinition, AgentID, AgentVersionID, UserID
 from hango.errors import NotFound
 from hango.store import definitions
-from hango.store.connection import Scope
+from hango.store.connection import Scope, one
 from hango.store.db import agents as rows
 from hango.store.ids import new_id
 from hango.store.pages import DEFAULT_LIMIT, Page, id_of, page
@@ -59,23 +59,26 @@ async def create(scope: Scope, name: str, shared: bool, definition: AgentDefinit
 
 async def update(scope: Scope, agent_id: UUID, *, name: str, shared: bool, definition: AgentDefinition) -> Agent:
     """All that an agent is, as it is to be; what does not change makes no version. Raises NotFound."""
-    now = await rows.lock_agent(scope.conn, tenant_id=scope.tenant_id, id=agent_id)
-    if now is None:
-        raise NotFound
-    version_id = now.version_id
-    if definitions.to_text(definition) != now.definition:
+    await rows.lock_agent(scope.conn, tenant_id=scope.tenant_id, id=agent_id)
+    now = await _known(scope, agent_id)
+    # By their text: 1 and 1.0 are equal in Python, but not on the wire.
+    same = definitions.to_text(definition) == definitions.to_text(now.definition)
+    if same and (name, shared) == (now.name, now.shared):
+        return now
+    version_id: UUID = now.version_id
+    if not same:
+        number = one(await rows.get_version_number(scope.conn, tenant_id=scope.tenant_id, id=agent_id))
         version_id = new_id()
-        await _add_version(scope, version_id, agent_id, now.number + 1, definition)
-    if (name, shared, version_id) != (now.name, now.shared, now.version_id):
-        await rows.update_agent(
-            scope.conn,
-            tenant_id=scope.tenant_id,
-            id=agent_id,
-            name=name,
-            shared=shared,
-            model=definition.model,
-            version_id=version_id,
-        )
+        await _add_version(scope, version_id, agent_id, number + 1, definition)
+    await rows.update_agent(
+        scope.conn,
+        tenant_id=scope.tenant_id,
+        id=agent_id,
+        name=name,
+        shared=shared,
+        model=definition.model,
+        version_id=version_id,
+    )
     return await _known(scope, agent_id)
 
 

@@ -76,14 +76,19 @@ class Store:
         self._pool = pool
 
     @classmethod
-    async def open(cls, url: str, *, min_size: int = 1, max_size: int = 10) -> Store:
-        """Connect. Raises Unavailable when no connection can be made."""
+    async def open(
+        cls, url: str, *, min_size: int = 1, max_size: int = 10, wait_seconds: float = POOL_TIMEOUT_SECONDS
+    ) -> Store:
+        """Connect. Raises Unavailable when no connection can be made in `wait_seconds`.
+
+        It is also how long a transaction waits for a free connection.
+        """
         pool = AsyncConnectionPool[Connection](
             url,
             kwargs={"autocommit": True, "application_name": "hango"},
             min_size=min_size,
             max_size=max_size,
-            timeout=POOL_TIMEOUT_SECONDS,
+            timeout=wait_seconds,
             configure=_configure,
             open=False,
             name="hango",
@@ -91,7 +96,7 @@ class Store:
         store = cls(pool)
         failure: HangoError | None = None
         try:
-            await pool.open(wait=True, timeout=POOL_TIMEOUT_SECONDS)
+            await pool.open(wait=True, timeout=wait_seconds)
         except psycopg.Error as error:
             failure = reduced(error)
         if failure:

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['create_agent', 'create_agent_version', 'delete_agent', 'get_agent', 'get_definition', 'list_agents', 'lock_agent', 'update_agent']
+__all__ = ['create_agent', 'create_agent_version', 'delete_agent', 'get_agent', 'get_definition', 'get_version_number', 'list_agents', 'lock_agent', 'update_agent']
 
 
 GET_AGENT = """\
@@ -135,21 +135,11 @@ async def create_agent_version(
 
 
 LOCK_AGENT = """\
-select a.name, a.shared, a.current_version_id as version_id, v.number, v.definition
-from agents a
-join agent_versions v on v.tenant_id = a.tenant_id and v.id = a.current_version_id
-where a.tenant_id = %(tenant_id)s and a.id = %(id)s and a.deleted_at is null
-for update of a
+select id
+from agents
+where tenant_id = %(tenant_id)s and id = %(id)s and deleted_at is null
+for update
 """
-
-
-@dataclass(frozen=True, slots=True)
-class LockAgentRow:
-    name: str
-    shared: bool
-    version_id: UUID
-    number: int
-    definition: str
 
 
 async def lock_agent(
@@ -157,10 +147,30 @@ async def lock_agent(
     *,
     tenant_id: UUID,
     id: UUID,
-) -> LockAgentRow | None:
-    """The current version of an agent, which is held so that versions are numbered in turn."""
-    cursor = conn.cursor(row_factory=args_row(LockAgentRow))
+) -> UUID | None:
+    """Hold an agent, so that versions are numbered in turn. Its version is read afterwards, by a statement of its own: one that joins would, after waiting, look for the newer version among the rows it saw before."""
+    cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(LOCK_AGENT, {"tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
+
+
+GET_VERSION_NUMBER = """\
+select v.number
+from agents a
+join agent_versions v on v.tenant_id = a.tenant_id and v.id = a.current_version_id
+where a.tenant_id = %(tenant_id)s and a.id = %(id)s
+"""
+
+
+async def get_version_number(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+) -> int | None:
+    """The number of the version in force."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(GET_VERSION_NUMBER, {"tenant_id": tenant_id, "id": id})
     return await cursor.fetchone()
 
 

@@ -31,12 +31,19 @@ insert into agent_versions (tenant_id, id, agent_id, number, definition, memory,
 values (@tenant_id, @id, @agent_id, @number, @definition, @memory::text[], @builtin::text[], @user_id);
 
 -- name: lock_agent :one
--- The current version of an agent, which is held so that versions are numbered in turn.
-select a.name, a.shared, a.current_version_id as version_id, v.number, v.definition
+-- Hold an agent, so that versions are numbered in turn. Its version is read afterwards, by a statement of its own: one
+-- that joins would, after waiting, look for the newer version among the rows it saw before.
+select id
+from agents
+where tenant_id = @tenant_id and id = @id and deleted_at is null
+for update;
+
+-- name: get_version_number :one
+-- The number of the version in force.
+select v.number
 from agents a
 join agent_versions v on v.tenant_id = a.tenant_id and v.id = a.current_version_id
-where a.tenant_id = @tenant_id and a.id = @id and a.deleted_at is null
-for update of a;
+where a.tenant_id = @tenant_id and a.id = @id;
 
 -- name: update_agent :exec
 -- Name, sharing and the version in force.

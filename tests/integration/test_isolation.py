@@ -1,0 +1,325 @@
+"""One tenant never sees or changes another's rows: by every store function, and by PostgreSQL itself."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import hango.store
+from hango.domain import Agent, AuditAction, Principal, Purpose, Role, Session, SessionID
+from hango.errors import HangoError, Invalid, NotFound
+from hango.messages import Usage
+from hango.store import agents, api_keys, audit, context_bases, files, messages, sessions, tenants, usage, users
+from hango.store.connection import Scope, Store
+from hango.store.context_bases import ContextBase, CurrentBase
+from hango.store.failures import StatementRefused
+from tests.conftest import Database
+from tests.rows import DEFINITION, make_agent, make_run, make_session, make_tenant, said
+
+PATH = "/memories/AGENTS.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """What the other tenant has, by its ids."""
+
+    tenant: Principal
+    agent: Agent
+    session: Session
+    run_id: UUID
+    current: CurrentBase
+    base: ContextBase
+
+
+Attempt = Callable[[Scope, Theirs], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a stranger tries with another tenant's ids, and what comes of it: a value, or an error's class.
+
+    A case without another tenant's id in it (a list, a creation) shows that only the own rows come back.
+    """
+
+    attempt: Attempt
+    outcome: object
+
+
+def ids(page: Any) -> list[object]:
+    return [item.id for item in page.data]
+
+
+async def own_tenant(scope: Scope, theirs: Theirs) -> bool:
+    return (await tenants.get(scope)).id == scope.tenant_id
+
+
+async def update_own_tenant(scope: Scope, theirs: Theirs) -> bool:
+    return (await tenants.update(scope, name="mine")).id == scope.tenant_id
+
+
+async def create_own_user(scope: Scope, theirs: Theirs) -> bool:
+    made = await users.create(scope, "mine", Role.MEMBER)
+    return ids(await users.list_all(scope)) == [made.id, scope.user_id]
+
+
+async def record_usage(scope: Scope, theirs: Theirs) -> object:
+    return await usage.record(
+        scope,
+        purpose=Purpose.RUN,
+        run_id=theirs.run_id,
+        session_id=theirs.session.id,
+        model="offline/extract",
+        usage=Usage(1, 1),
+        cost_usd=None,
+    )
+
+
+async def record_event(scope: Scope, theirs: Theirs) -> list[object]:
+    await audit.record(scope, AuditAction.AGENT_UPDATE, "agent", theirs.agent.id, {})
+    return [event.target_id == theirs.agent.id for event in (await audit.list_all(scope, limit=1)).data]
+
+
+async def create_own_agent(scope: Scope, theirs: Theirs) -> bool:
+    made = await agents.create(scope, "mine", True, DEFINITION)
+    return ids(await agents.list_all(scope, viewer_is_admin=True)) == [made.id]
+
+
+CASES: dict[str, Case] = {
+    "agents.create": Case(create_own_agent, True),
+    "agents.definition": Case(lambda s, t: agents.definition(s, t.agent.version_id), NotFound),
+    "agents.delete": Case(lambda s, t: agents.delete(s, t.agent.id), False),
+    "agents.get": Case(lambda s, t: agents.get(s, t.agent.id), None),
+    "agents.list_all": Case(lambda s, t: mapped(agents.list_all(s, viewer_is_admin=True), ids), []),
+    "agents.update": Case(
+        lambda s, t: agents.update(s, t.agent.id, name="x", shared=True, definition=DEFINITION), NotFound
+    ),
+    "api_keys.create": Case(lambda s, t: api_keys.create(s, t.tenant.user_id, "x"), NotFound),
+    "api_keys.get": Case(lambda s, t: api_keys.get(s, t.tenant.key_id), None),
+    "api_keys.list_all": Case(lambda s, t: mapped(api_keys.list_all(s, t.tenant.user_id), ids), []),
+    "api_keys.revoke": Case(lambda s, t: api_keys.revoke(s, t.tenant.key_id), False),
+    "audit.list_all": Case(lambda s, t: mapped(audit.list_all(s), lambda page: len(page.data)), 3),
+    "audit.record": Case(record_event, [True]),  # a name alone: an event has no key to its target
+    "context_bases.current": Case(lambda s, t: context_bases.current(s, t.session.id), None),
+    "context_bases.find_or_create": Case(lambda s, t: context_bases.find_or_create(s, t.current), StatementRefused),
+    "context_bases.get": Case(lambda s, t: context_bases.get(s, t.base.id), None),
+    "context_bases.load": Case(lambda s, t: context_bases.load(s, t.base), None),
+    "files.delete": Case(lambda s, t: files.delete(s, t.agent.id, PATH), False),
+    "files.list_under": Case(lambda s, t: mapped(files.list_under(s, t.agent.id, "/"), lambda page: page.data), ()),
+    "files.read": Case(lambda s, t: files.read(s, t.agent.id, PATH), None),
+    "files.write": Case(lambda s, t: files.write(s, t.agent.id, PATH, "x"), NotFound),
+    "messages.append": Case(lambda s, t: messages.append(s, t.session.id, [said(0, "x")]), NotFound),
+    "messages.bodies": Case(lambda s, t: messages.bodies(s, t.session.id, after_seq=0, through_seq=9), {}),
+    "messages.body": Case(lambda s, t: messages.body(s, t.session.id, 1), None),
+    "messages.digests": Case(lambda s, t: messages.digests(s, t.session.id, after_seq=0, through_seq=9), []),
+    "messages.page": Case(lambda s, t: messages.page(s, t.session.id, 0, 9), []),
+    "messages.tokens": Case(lambda s, t: messages.tokens(s, t.session.id, after_seq=0, through_seq=9), 0),
+    "sessions.create": Case(lambda s, t: sessions.create(s, t.agent.id, "x"), NotFound),
+    "sessions.delete": Case(lambda s, t: sessions.delete(s, t.session.id), False),
+    "sessions.get": Case(lambda s, t: sessions.get(s, t.session.id), None),
+    "sessions.list_all": Case(lambda s, t: mapped(sessions.list_all(s, viewer_is_admin=True), ids), []),
+    "sessions.set_summary": Case(lambda s, t: sessions.set_summary(s, t.session.id, "x", 1, 1), Invalid),
+    "tenants.get": Case(own_tenant, True),
+    "tenants.update": Case(update_own_tenant, True),
+    "usage.ensure_quota": Case(lambda s, t: usage.ensure_quota(s), None),  # theirs is used up
+    "usage.record": Case(record_usage, StatementRefused),
+    "usage.records": Case(lambda s, t: mapped(usage.records(s, session_id=t.session.id), ids), []),
+    "usage.summary": Case(lambda s, t: usage.summary(s, None, None, "session"), []),
+    "users.create": Case(create_own_user, True),
+    "users.get": Case(lambda s, t: users.get(s, t.tenant.user_id), None),
+    "users.list_all": Case(lambda s, t: mapped(users.list_all(s), lambda page: ids(page) == [s.user_id]), True),
+    "users.lock_admins": Case(lambda s, t: mapped(users.lock_admins(s), lambda found: found == [s.user_id]), True),
+    "users.update": Case(lambda s, t: users.update(s, t.tenant.user_id, name="x"), NotFound),
+}
+
+
+async def mapped(value: Awaitable[Any], change: Callable[[Any], object]) -> object:
+    return change(await value)
+
+
+def scoped_functions() -> Iterator[str]:
+    """Every public coroutine of hango.store whose first parameter is a Scope."""
+    for module in pkgutil.iter_modules(hango.store.__path__):
+        found = importlib.import_module(f"hango.store.{module.name}")
+        for name, function in inspect.getmembers(found, inspect.iscoroutinefunction):
+            parameters = list(inspect.signature(function).parameters.values())
+            if function.__module__ != found.__name__ or name.startswith("_") or not parameters:
+                continue
+            if parameters[0].annotation in ("Scope", Scope):
+                yield f"{module.name}.{name}"
+
+
+@pytest.fixture
+async def theirs(store: Store) -> Theirs:
+    """A tenant with one thing of each kind, its quota used up."""
+    tenant = await make_tenant(store, quota_tokens=1)
+    async with store.begin(tenant) as scope:
+        agent = await make_agent(scope, shared=True, definition=replace(DEFINITION, memory=(PATH,)))
+        await files.write(scope, agent.id, PATH, "a memory")
+        session = await make_session(scope, agent, ["a question", "an answer"])
+        run_id = await make_run(scope, session)
+        current = await context_bases.current(scope, session.id)
+        assert current is not None
+        base = await context_bases.get(scope, await context_bases.find_or_create(scope, current))
+        assert base is not None
+        made = Theirs(tenant, agent, session, run_id, current, base)
+        await record_usage(scope, made)
+    return made
+
+
+def everything(database: Database, tenant_id: UUID) -> dict[str, list[str]]:
+    """Every row of a tenant, as text."""
+    with psycopg.connect(database.superuser_dsn) as conn:
+        found: dict[str, list[str]] = {}
+        for table in tenant_tables(conn):
+            column = "id" if table == "tenants" else "tenant_id"
+            query = sql.SQL("select t::text from {} t where {} = %s order by 1")
+            named = query.format(sql.Identifier(table), sql.Identifier(column))
+            found[table] = [row for (row,) in conn.execute(named, (tenant_id,)).fetchall()]
+    return found
+
+
+def tenant_tables(conn: psycopg.Connection) -> list[str]:
+    rows = conn.execute(
+        "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+        " and relname <> 'schema_migrations' order by relname"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def test_every_scoped_function_has_a_case() -> None:
+    """A store function that takes a Scope cannot exist without saying what a stranger gets from it."""
+    assert sorted(CASES) == sorted(scoped_functions())
+
+
+@pytest.fixture(params=["both walls", "the queries alone"])
+async def walls(request: pytest.FixtureRequest, database: Database, store: Store) -> AsyncIterator[Store]:
+    """A store behind both walls, and one of a superuser, whom row level security does not bind."""
+    if request.param == "both walls":
+        yield store
+        return
+    opened = await Store.open(database.superuser_dsn, max_size=1)
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+async def test_a_stranger_gets_nothing_and_changes_nothing(
+    walls: Store, stranger: Principal, theirs: Theirs, database: Database, name: str
+) -> None:
+    """With another tenant's ids every function answers as if there were no such thing, and their rows stay."""
+    case = CASES[name]
+    before = everything(database, theirs.tenant.tenant_id)
+
+    outcome: object
+    try:
+        async with walls.begin(stranger) as scope:
+            outcome = await case.attempt(scope, theirs)
+    except HangoError as error:
+        outcome = type(error)
+
+    assert outcome == case.outcome
+    assert everything(database, theirs.tenant.tenant_id) == before
+
+
+@pytest.mark.parametrize("name", ["context_bases.find_or_create", "usage.record"])
+async def test_a_foreign_row_and_an_absent_one_fail_alike(
+    store: Store, stranger: Principal, theirs: Theirs, name: str
+) -> None:
+    """A key to another tenant's row fails as one to a row that does not exist: no oracle of what there is."""
+    absent = SessionID(UUID("01900000-0000-7000-8000-000000000000"))
+    nothing = replace(
+        theirs,
+        run_id=absent,
+        session=replace(theirs.session, id=absent),
+        current=replace(theirs.current, session_id=absent),
+    )
+    said_of = []
+    for things in (theirs, nothing):
+        with pytest.raises(StatementRefused) as raised:
+            async with store.begin(stranger) as scope:
+                await CASES[name].attempt(scope, things)
+        said_of.append(str(raised.value))
+
+    assert said_of[0] == said_of[1]
+
+
+async def test_sql_without_a_tenant_sees_only_the_own_rows(
+    store: Store, stranger: Principal, theirs: Theirs, database: Database
+) -> None:
+    """The second wall: a statement that forgets its tenant finds the caller's rows alone."""
+    own = everything(database, stranger.tenant_id)
+    async with store.read(stranger) as scope:
+        for table, rows in own.items():
+            query = sql.SQL("select t::text from {} t order by 1").format(sql.Identifier(table))
+            cursor = await scope.conn.execute(query)
+            assert [row for (row,) in await cursor.fetchall()] == rows
+
+
+def test_the_app_role_without_a_tenant_sees_nothing(database: Database, theirs: Theirs) -> None:
+    """hango_app without app.t sees no row of any table, also after a transaction that had one set."""
+    with psycopg.connect(database.app_dsn, autocommit=True) as conn:
+        for _ in range(2):
+            for table in tenant_tables(conn):
+                assert conn.execute(f"select from {table} limit 1".encode()).fetchall() == []
+            with conn.transaction():
+                conn.execute("select set_config('app.t', %s, true)", (str(theirs.tenant.tenant_id),))
+                assert conn.execute("select count(*) from agents").fetchone() == (1,)
+
+
+def test_the_system_role_sees_no_content(database: Database, theirs: Theirs) -> None:
+    """hango_system reads users, keys and tenants of all; nothing that holds content, and nothing by inheritance."""
+    readable = []
+    with psycopg.connect(database.app_dsn, autocommit=True) as conn:
+        for table in tenant_tables(conn):
+            try:
+                with conn.transaction():
+                    conn.execute("set local role hango_system")
+                    if conn.execute(f"select from {table} limit 1".encode()).fetchall():
+                        readable.append(table)
+            except psycopg.errors.InsufficientPrivilege:
+                pass
+    assert readable == ["api_keys", "tenants", "users"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["agent_versions", "audit_events", "context_bases", "file_versions", "message_bodies", "messages", "summaries"],
+)
+@pytest.mark.parametrize("change", ["update {} set tenant_id = tenant_id", "delete from {}", "truncate {}"])
+async def test_what_is_append_only_cannot_be_changed(store: Store, theirs: Theirs, table: str, change: str) -> None:
+    """The app role may add to these tables and read them; PostgreSQL refuses the rest."""
+    with pytest.raises(StatementRefused, match="sqlstate 42501"):
+        async with store.begin(theirs.tenant) as scope:
+            await scope.conn.execute(change.format(table).encode())
+
+
+async def test_a_row_cannot_be_written_for_another_tenant(store: Store, stranger: Principal, theirs: Theirs) -> None:
+    """A row that names another tenant is refused by its policy, whatever the statement says."""
+    with pytest.raises(StatementRefused, match="sqlstate 42501"):
+        async with store.begin(stranger) as scope:
+            await scope.conn.execute(
+                "insert into quotas (tenant_id, period) values (%s, '2030-01-01')", (theirs.tenant.tenant_id,)
+            )
+
+
+def test_times_are_of_one_clock(database: Database) -> None:
+    """Times come from PostgreSQL: a default stands on every created_at."""
+    with psycopg.connect(database.superuser_dsn) as conn:
+        rows = conn.execute(
+            "select table_name, column_default from information_schema.columns"
+            " where table_schema = 'public' and column_name = 'created_at' and column_default is distinct from 'now()'"
+        ).fetchall()
+        (clock,) = conn.execute("select now()").fetchone() or (None,)
+
+    assert rows == []
+    assert isinstance(clock, datetime)
