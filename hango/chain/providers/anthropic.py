@@ -19,6 +19,7 @@ NAME = "anthropic"
 VERSION = "2023-06-01"  # of the API, in a header
 # Two seconds: an inspect waits for it, and an estimate is at hand.
 COUNT_SECONDS = 2.0
+COUNT_MOST = 1_000_000_000  # no body holds more tokens
 COUNT_MAX_BYTES = 64 * 1024  # the answer is one number; an error page may come instead
 COUNTED_KEYS = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
 EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
@@ -147,6 +148,6 @@ def _counted(answer: bytes) -> int:
         count = msgspec.json.decode(answer, type=_Count).input_tokens
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ProviderFailed("The token counter of provider 'anthropic' gave no number.") from None
-    if count < 0:
-        raise ProviderFailed("The token counter of provider 'anthropic' gave a negative number.")
+    if not 0 <= count <= COUNT_MOST:
+        raise ProviderFailed("The token counter of provider 'anthropic' gave a number that cannot be.")
     return count
