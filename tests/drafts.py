@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hango.chain import context_overrides, estimator, history
-from hango.chain.draft import Draft, Mark
+from hango.chain.draft import Draft
 from hango.chain.measure import measure
 from hango.dialect import Dialect
 from hango.domain import AgentDefinition, Override, OverrideAction, PartID
@@ -32,6 +32,11 @@ def exclude(*parts: str) -> list[Override]:
     return [Override(PartID(part), OverrideAction.EXCLUDE) for part in parts]
 
 
+def swap(**texts: str) -> list[Override]:
+    """Replacements of messages, as `m2="..."`."""
+    return [Override(PartID(f"message:{seq[1:]}"), OverrideAction.REPLACE, text) for seq, text in texts.items()]
+
+
 def mended(
     messages: Sequence[Message],
     dialect: Dialect = ANTHROPIC,
@@ -45,19 +50,23 @@ def mended(
     """A draft of a history alone: marked, repaired and measured."""
     draft = Draft((), (), numbered(messages))
     marked = context_overrides.mark(draft, overrides, scope="call", last_seq=len(messages))
-    return remended(replace(draft, marks=marked.marks), dialect, model, factor, has_tools=has_tools, prefill=prefill)
+    changed = replace(draft, marks=marked.marks, messages=marked.messages, originals=marked.originals)
+    return remended(changed, dialect, model, factor, has_tools=has_tools, prefill=prefill)
 
 
 def remended(
     draft: Draft, dialect: Dialect, model: str, factor: float, *, has_tools: bool = True, prefill: bool = False
 ) -> Draft:
-    kept = draft.kept_messages()
-    draft = replace(draft, repair=history.repair(kept, dialect, model, has_tools=has_tools, prefill=prefill))
-    return replace(draft, size=measure(draft, dialect, model, factor))
+    kept, stored = draft.kept_messages(), draft.stored_messages()
+    made = history.repair(kept, dialect, model, has_tools=has_tools, prefill=prefill)
+    plain = made if kept is stored else history.repair(stored, dialect, model, has_tools=has_tools, prefill=prefill)
+    draft = replace(draft, repair=made, unmarked=plain)
+    return replace(draft, size=measure(draft, factor))
 
 
-def marks_of(draft: Draft) -> Mapping[PartID, Mark]:
-    return draft.marks
+def paired(draft: Draft) -> list[str]:
+    """The parts that leave with others."""
+    return [part for part, mark in draft.marks.items() if mark.paired]
 
 
 def bodies_of(messages: Sequence[Message]) -> Bodies:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hango import logs
-from hango.chain import history
 from hango.chain.deps import Deps
 from hango.chain.draft import Draft
 from hango.chain.state import State
@@ -36,12 +35,5 @@ async def totals(
 
 
 def _without_overrides(draft: Draft, state: State, bodies: Mapping[int, Sequence[Block]]) -> Request:
-    plain = replace(draft, marks={})
-    mended = history.repair(
-        plain.messages,
-        state.dialect,
-        state.agent.model,
-        has_tools=bool(plain.tools),
-        prefill=state.prefill,
-    )
-    return replace(plain, repair=mended).to_request(state.agent, bodies)
+    plain = replace(draft, marks={}, messages=tuple(draft.stored_messages()), originals={}, repair=draft.unmarked)
+    return plain.to_request(state.agent, bodies)

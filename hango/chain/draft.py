@@ -66,8 +66,9 @@ class Draft:
 
     `messages` are the items of the history in order: the summary first (seq 0), the extra text last (seq -1). A
     replaced one stands there with its new text.
-    `repair` says how the items that are not left out go on the wire. `breakpoint` is a part, not an index, so that it
-    survives exclusion. `problems` are what people should know about this request.
+    `repair` says how the items that are not left out go on the wire, `unmarked` how all would without any override.
+    `breakpoint` is a part, not an index, so that it survives exclusion. `problems` are what people should know about
+    this request.
     """
 
     system: tuple[SourcedBlock, ...]
@@ -78,6 +79,7 @@ class Draft:
     marks: Mapping[PartID, Mark] = field(default_factory=dict)
     originals: Mapping[int, MessageDigest] = field(default_factory=dict)  # of the replaced messages, by seq
     repair: Repair | None = None
+    unmarked: Repair | None = None
     breakpoint: PartID | None = None
     would_compact: bool = False
     compact_at: int | None = None
@@ -105,6 +107,10 @@ class Draft:
         if not any(part.startswith("message:") or part in (SUMMARY, EXTRA) for part in left_out):
             return self.messages
         return [item for item in self.messages if message_part(item.seq) not in left_out]
+
+    def stored_messages(self) -> Sequence[MessageDigest]:
+        """All items, the replaced ones as they were."""
+        return [self.originals.get(item.seq, item) for item in self.messages] if self.originals else self.messages
 
     def to_request(self, agent: AgentDefinition, bodies: Mapping[int, Sequence[Block]]) -> Request:
         """Drop what is left out, repair what is sent, take the provenance off.

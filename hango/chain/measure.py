@@ -8,10 +8,9 @@ from typing import TypeVar
 
 from hango.chain.draft import Draft, Mark, Sourced
 from hango.chain.estimator import MESSAGE_OVERHEAD, scaled
+from hango.chain.history import Repair
 from hango.chain.parts import message_part
-from hango.chain.refusal import sendable_tokens
 from hango.chain.size import GroupSize, Size
-from hango.dialect import Dialect
 from hango.domain import MessageDigest
 
 T = TypeVar("T")
@@ -20,12 +19,12 @@ T = TypeVar("T")
 _EPSILON = 1e-9
 
 
-def measure(draft: Draft, dialect: Dialect, model: str, factor: float) -> Size:
+def measure(draft: Draft, factor: float) -> Size:
     """Sizes of a draft whose history is repaired. One pass over the messages, no body read."""
     return Size(
         _sum([scaled(part.tokens, factor) for part in draft.system], _marks(draft, draft.system), factor),
         _sum([scaled(part.tokens, factor) for part in draft.tools], _marks(draft, draft.tools), factor),
-        _messages(draft, dialect, model, factor),
+        _messages(draft, factor),
     )
 
 
@@ -33,37 +32,31 @@ def _marks(draft: Draft, parts: Sequence[Sourced[T]]) -> dict[int, Mark]:
     return {i: draft.marks[part.part] for i, part in enumerate(parts) if part.part in draft.marks}
 
 
-def _messages(draft: Draft, dialect: Dialect, model: str, factor: float) -> GroupSize:
+def _messages(draft: Draft, factor: float) -> GroupSize:
     assert draft.repair is not None, "the context_overrides slot sets the repair"
+    assert draft.unmarked is not None, "the context_overrides slot sets the repair without overrides"
+    if draft.unmarked is draft.repair:
+        tokens = _of_items(draft.messages, draft.repair, factor)
+        return GroupSize(tokens, {}, sum(tokens), sum(tokens))
+    # A part that is left out has the tokens that it would have without any override.
+    tokens = _of_items(draft.stored_messages(), draft.unmarked, factor)
+    originals = {i: tokens[i] for i, item in enumerate(draft.messages) if item.seq in draft.originals}
+    kept = [i for i, item in enumerate(draft.messages) if not draft.mark(message_part(item.seq)).excluded]
+    after = _of_items(draft.kept_messages(), draft.repair, factor)
+    for i, count in zip(kept, after, strict=True):
+        tokens[i] = count
+    before = sum(tokens) + sum(original - tokens[i] for i, original in originals.items())
+    return GroupSize(tokens, originals, before, sum(after))
+
+
+def _of_items(items: Sequence[MessageDigest], repair: Repair, factor: float) -> list[int]:
     ceil = math.ceil
-    tokens = [ceil((item.tokens + MESSAGE_OVERHEAD) * factor - _EPSILON) for item in draft.messages]
-    excluded: list[int] = []
-    if draft.marks:
-        excluded = [i for i, item in enumerate(draft.messages) if draft.mark(message_part(item.seq)).excluded]
-    kept: Sequence[int] = range(len(tokens))
-    if excluded:
-        out = set(excluded)
-        kept = [i for i in kept if i not in out]
-        for i in excluded:
-            tokens[i] = _alone(draft.messages[i], dialect, model, factor)
-    for at, count in draft.repair.tokens.items():
-        tokens[kept[at]] = scaled(count + MESSAGE_OVERHEAD, factor)
-    for at in draft.repair.unsent:
-        tokens[kept[at]] = 0
-    before, after = sum(tokens), sum(tokens) - sum(tokens[i] for i in excluded)
-    originals = {}
-    if draft.originals:
-        for i, item in enumerate(draft.messages):
-            if item.seq in draft.originals:
-                originals[i] = _alone(draft.originals[item.seq], dialect, model, factor)
-                before += originals[i] - tokens[i]
-    return GroupSize(tokens, originals, before, after)
-
-
-def _alone(item: MessageDigest, dialect: Dialect, model: str, factor: float) -> int:
-    """Tokens of an item as it would be sent, looking at it alone."""
-    count = sendable_tokens(item, dialect, model)
-    return scaled(count + MESSAGE_OVERHEAD, factor) if count else 0
+    tokens = [ceil((item.tokens + MESSAGE_OVERHEAD) * factor - _EPSILON) for item in items]
+    for at, count in repair.tokens.items():
+        tokens[at] = scaled(count + MESSAGE_OVERHEAD, factor)
+    for at in repair.unsent:
+        tokens[at] = 0
+    return tokens
 
 
 def _sum(tokens: list[int], marks: Mapping[int, Mark], factor: float) -> GroupSize:

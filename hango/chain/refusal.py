@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from hango.dialect import Dialect
-from hango.domain import BlockDigest, MessageDigest
+from hango.domain import BlockDigest
 from hango.errors import Reason
 from hango.messages import THINKING_TYPES
 
@@ -36,11 +36,3 @@ def refusal(block: BlockDigest, role: str, dialect: Dialect, model: str) -> Reas
     elif dialect.block_types is not None and block.type not in dialect.block_types:
         return Reason.BLOCK_NOT_TAKEN
     return None
-
-
-def sendable_tokens(item: MessageDigest, dialect: Dialect, model: str) -> int:
-    """Tokens of an item's blocks that would be sent, looking at the item alone."""
-    if item.form != "other":
-        return item.tokens
-    blocks: Sequence[BlockDigest] = item.blocks
-    return sum(block.tokens for block in blocks if refusal(block, item.role, dialect, model) is None)

@@ -19,6 +19,6 @@ class SummarizationMiddleware(Middleware):
 
     async def wrap_model_call(self, state: State, draft: Draft, call_next: Handler) -> Response:
         trigger = state.agent.compaction.trigger_tokens or int(state.window * DEFAULT_SHARE_OF_WINDOW)
-        size = measure(draft, state.dialect, state.agent.model, state.factor)
+        size = measure(draft, state.factor)
         over = size.after > trigger
         return await call_next(replace(draft, size=size, compact_at=trigger, would_compact=over))

@@ -47,6 +47,14 @@ def test_the_parts_add_up_to_what_is_sent(
     assert {seq: tokens for seq, tokens in parts.items() if seq in kept and tokens} == counted
     assert draft.size.after == sum(counted.values())
     assert draft.size.before == sum(parts.values())
+    # What is left out has the tokens that it would have were nothing left out.
+    whole = mended(messages, dialect, factor=factor)
+    assert whole.size is not None
+    assert {seq: tokens for seq, tokens in parts.items() if seq not in kept} == {
+        item.seq: tokens
+        for item, tokens in zip(whole.messages, whole.size.messages.parts, strict=True)
+        if item.seq not in kept
+    }
 
 
 @given(histories, dialects, st.data())
