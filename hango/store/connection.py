@@ -159,13 +159,11 @@ class Store:
             conn = await self._pool.getconn()
             try:
                 await conn.execute(begin.encode())
-            except psycopg.OperationalError:
+            except BaseException as error:
+                await _roll_back(conn)
                 await self._pool.putconn(conn)
-                if not conn.closed:
+                if not (isinstance(error, psycopg.OperationalError) and conn.closed):
                     raise
-            except BaseException:
-                await self._pool.putconn(conn)
-                raise
             else:
                 return conn
         raise psycopg.OperationalError
