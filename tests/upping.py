@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -106,3 +107,15 @@ def hango(home: Path, *words: str, **settings: str) -> subprocess.CompletedProce
         text=True,
         timeout=SECONDS,
     )
+
+
+def answers(url: str) -> bool:
+    """An API is ready there."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except OSError:
+        return False
+    finally:
+        connection.close()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import sys
 from dataclasses import replace
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -17,6 +19,7 @@ from hango.cli.output import Line
 from hango.cli.services import all_services, database
 from hango.config import Settings
 from hango.config.values import SecretUrl
+from hango.errors import Conflict
 from hango.migrations import runner
 from hango.store import system
 from hango.store.connection import Store
@@ -40,7 +43,16 @@ def serve(
         serve_for_up(settings, fd)
         return
     with listen(settings.host, settings.port, tries=1) as listener, all_services(settings, share=True) as services:
+        require_migrated(services.settings)
         run_api(services.settings, listener)
+
+
+def require_migrated(settings: Settings) -> None:
+    """Raises Conflict where the tables are missing or of an older hango: every request would fail."""
+    assert settings.database_url is not None
+    missing = [one for one in runner.status(settings.database_url.reveal()) if one.applied_at is None]
+    if missing:
+        raise Conflict(f"The database lacks {len(missing)} migrations; run `hango migrate up` first.")
 
 
 def serve_for_up(settings: Settings, fd: int) -> None:
@@ -57,12 +69,15 @@ def serve_for_up(settings: Settings, fd: int) -> None:
 
 
 def run_api(settings: Settings, listener: socket.socket) -> None:
-    """Answers until SIGTERM or SIGINT."""
+    """Answers until SIGTERM or SIGINT, which are a good end."""
     import uvicorn
 
     from hango import logs
     from hango.api.app import create_app
 
+    # uvicorn answers what is under way, then hands the signal on: to this, so that the services end in order too.
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, _end)
     logs.setup(settings)
     config = uvicorn.Config(
         create_app(settings),
@@ -73,6 +88,10 @@ def run_api(settings: Settings, listener: socket.socket) -> None:
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(0)
 
 
 @migrate_app.callback()
@@ -132,6 +151,7 @@ def tenant_create(
     Example: hango tenant create --name workshop --quota 5000000
     """
     with database(Settings.from_env()) as services:
+        require_migrated(services.settings)
         made = make_tenant(services.settings, name, quota)
     shown = {"tenant_id": str(made.tenant_id), "user_id": str(made.user_id), "api_key": made.api_key}
     output.emit([Line.of(json.dumps(shown))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import pwd
@@ -24,7 +23,7 @@ import pytest
 from hango.cli.embedded.account import walkable
 from hango.cli.embedded.process import wait_until
 from tests.conftest import Database
-from tests.upping import ROOT, SECONDS, Up, hango, up
+from tests.upping import ROOT, SECONDS, Up, answers, hango, up
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def test_a_part_that_is_killed_comes_back(home: Path) -> None:
     with up(home) as running:
         for part in ("api", "postgres"):
             kill(running, part)
-            assert wait_until(lambda: answers(running), SECONDS)
+            assert wait_until(lambda: answers(running.url), SECONDS)
         assert len(sessions_of(running)) == 1
         assert "PostgreSQL ended and is started again" in running.said()
 
@@ -119,17 +118,6 @@ def kill(running: Up, part: str) -> None:
     old = running.read_again()["pids"][part]
     os.kill(old, signal.SIGKILL)
     assert wait_until(lambda: running.read_again()["pids"][part] != old, SECONDS)
-
-
-def answers(running: Up) -> bool:
-    connection = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=SECONDS)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except OSError:
-        return False
-    finally:
-        connection.close()
 
 
 def test_two_at_once_in_two_folders(home: Path) -> None:
