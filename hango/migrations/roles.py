@@ -29,7 +29,8 @@ def ensure(conn: psycopg.Connection) -> None:
     """Make both roles, and let the app and (where allowed) the connected role become hango_system.
 
     `conn` is in autocommit. Roles belong to the whole server, so migrators of two databases may meet here:
-    whoever comes second finds the role made. Raises RolesMissing when a role is missing and the connected role may not make it.
+    whoever comes second finds the role made.
+    Raises RolesMissing when a role is missing and the connected role may not make it.
     """
     for role in (APP, SYSTEM):
         if not _exists(conn, role):
