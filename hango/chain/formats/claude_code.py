@@ -66,8 +66,9 @@ def _session(
     made = list(groups(tree, branch))
     last = max((n for n, group in enumerate(made) if group[0].kind is Kind.SUMMARY), default=0)
     summary = None
-    if last:  # a summary with nothing before it stands for no message: it stays a message itself
-        summary = ImportedSummary(_text(_message(source, made[last])), through_seq=last)
+    # A summary with nothing before it stands for no message, and a blank one for nothing: it stays a message itself.
+    if last and (text := _text(_message(source, made[last]))).strip():
+        summary = ImportedSummary(text, through_seq=last)
         made = made[:last] + made[last + 1 :]
     messages = numbered(_message(source, group) for group in made)
     return ImportedSession(title, messages, summary, flags)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from hango import jsontext
-from hango.chain.formats.transcript import Flag, ImportedAgent, ImportedMessage
+from hango.chain.formats.transcript import Flag, ImportedAgent, ImportedMessage, ImportedSummary
 from hango.errors import Invalid, Reason
 from hango.messages import Block, MessageRole, is_blank, is_call, is_result
 
@@ -89,6 +89,12 @@ def check_agent(agent: ImportedAgent) -> None:
             raise _bad_text(f"tool:{place}")
         if not jsontext.is_text(tool.description) or any(_holds_nul(t) for t in (tool.input_schema, tool.definition)):
             raise _bad_text(f"tool:{tool.name}")
+
+
+def check_summary(summary: ImportedSummary) -> None:
+    """Raise Invalid (`invalid_text`) when the text of the summary cannot be stored."""
+    if not jsontext.is_text(summary.text):
+        raise _bad_text("summary")
 
 
 def check_text(block: Block, part: str) -> None:

@@ -94,7 +94,8 @@ def time_of(value: Any) -> datetime | None:
             made = datetime.fromisoformat(value)
         except ValueError:
             return None
-        return made if made.tzinfo else made.replace(tzinfo=UTC)
+        # The calendar's ends are left out: in another time zone they would fall outside it.
+        return (made if made.tzinfo else made.replace(tzinfo=UTC)) if 1970 <= made.year <= 9000 else None
     if isinstance(value, int | float) and not isinstance(value, bool) and _EARLIEST < value < _LATEST:
         return datetime.fromtimestamp(value, UTC)
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -177,8 +176,8 @@ def _tools(raw: msgspec.Raw, at: str) -> list[ToolSpec]:
         if not text.strip():
             return []
         try:
-            json.loads(text)
-        except (ValueError, RecursionError):
+            jsontext.read(text.encode())
+        except (Malformed, Invalid):
             sentence = f"The tools at '{at}' are not the JSON text of a list."
             raise Invalid.because(Reason.BAD_FIELD, sentence, pointer=at) from None
         raw = msgspec.Raw(text.encode())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hango.chain.formats import readers
-from hango.chain.formats.oddities import Watch, check_agent
+from hango.chain.formats.oddities import Watch, check_agent, check_summary
 from hango.chain.formats.source import Source
 from hango.chain.formats.transcript import Format, ImportedAgent, ImportedMessage, ImportedSummary
 from hango.messages import content_json
@@ -60,6 +60,8 @@ def read(content: Any, format: Format | None = None) -> File:
     sessions = []
     for session in transcript.sessions:
         watch = Watch()
+        if session.summary is not None:
+            check_summary(session.summary)
         messages = []
         for message in session.messages:
             messages.append(message)
