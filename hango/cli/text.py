@@ -65,7 +65,10 @@ def cut(text: str, room: int) -> str:
         if left < 0:
             break
         kept.append(letter)
-    return "".join(kept).rstrip(" ") + ELLIPSIS
+    # Some letters are wider beside others than alone; the whole counts.
+    while cells(short := "".join(kept).rstrip(" ") + ELLIPSIS) > room:
+        kept.pop()
+    return short
 
 
 def pad(text: str, width: int) -> str:

@@ -64,6 +64,7 @@ def test_width_is_what_is_seen(given_: str, width: int) -> None:
         ("e\u0301e\u0301e\u0301", 2, "e\u0301…"),
         ("a b", 2, "a…"),
         ("abc", 0, ""),
+        ("\u0e33\u1161\u093f long", 3, "\u0e33\u1161\u093f…"),  # three letters that take two columns together
     ],
 )
 def test_a_cut_never_splits_a_letter(given_: str, room: int, shown: str) -> None:
