@@ -9,7 +9,7 @@ import pytest
 
 from hango.chain.formats.detect import detect
 from hango.chain.formats.transcript import Format
-from hango.errors import Invalid, Malformed
+from hango.errors import Invalid, Malformed, Reason
 from tests.unit.chain.formats.imported import lines, read, source
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -89,3 +89,12 @@ def test_what_is_not_json_is_refused(content: str) -> None:
     """Text that is not JSON is 400 `not_json`."""
     with pytest.raises(Malformed):
         detect(source(content))
+
+
+def test_every_format_and_flag_is_documented() -> None:
+    """docs/import-formats.md lists every format, and the reasons of flags by their names."""
+    page = (Path(__file__).parents[4] / "docs" / "import-formats.md").read_text()
+    rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+
+    assert rows[: len(Format)] == list(Format)
+    assert set(rows[len(Format) :]) <= set(Reason)
