@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -218,6 +218,21 @@ def test_import_is_refused_with_the_line(hango: Hango) -> None:
     assert (code, out) == (1, "")
     assert err.startswith("hango: ")
     assert hango("sessions") == (0, "", "no sessions. `hango import FILE` makes one.\n")
+
+
+async def test_import_over_the_limit(settings: Settings, store: Store, tmp_path: Path) -> None:
+    """A file over the limit is refused while it is being sent, with the API's sentence."""
+    async with store.system() as scope:
+        made = await system.create_tenant(scope, f"tenant {uuid4().hex[:8]}", quota_tokens=None)
+    file = tmp_path / "chat.jsonl"
+    file.write_bytes(b'{"role": "user", "content": "Hello."}\n' * 400_000)  # 15 MB, more than sockets hold
+
+    with live.serving(replace(settings, import_max=1024 * 1024)) as url:
+        code, out, err = Hango(url, made.api_key, tmp_path)("import", str(file))
+
+    assert (code, out) == (1, "")
+    assert err.startswith("hango: ")
+    assert "1 MiB" in err or "1MiB" in err
 
 
 def test_not_there(hango: Hango) -> None:
