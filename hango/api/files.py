@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from pydantic import Field
@@ -77,7 +78,8 @@ async def write_file(call: Call[Agent, FileIn]) -> Reply[FileOut]:
         there = await files.read(scope, call.target.id, path)
         file = await files.write(scope, call.target.id, path, call.body.content)
         await audit.record(scope, AuditAction.FILE_WRITE, "agent", call.target.id, {"version": file.version})
-    headers = {} if there else {"Location": call.request.url.path}
+    # A header holds only ASCII; a path may hold any letter.
+    headers = {} if there else {"Location": f"/v1/agents/{call.target.id}/files{quote(path)}"}
     return Reply(FileOut.of(file), 200 if there else 201, headers)
 
 

@@ -7,6 +7,8 @@ import unicodedata
 PATH_CHARS = 1024
 # Controls, formats (bidirectional marks among them), halves of surrogate pairs, line and paragraph separators.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# What a server puts for bytes of an address that are not UTF-8: two addresses must not name one file.
+_NOT_UTF8 = "\ufffd"
 
 
 def check_path(path: str) -> str | None:
@@ -15,7 +17,7 @@ def check_path(path: str) -> str | None:
         return "A path starts with a slash and names a file, such as /memories/AGENTS.md."
     if len(path) > PATH_CHARS:
         return f"A path has at most {PATH_CHARS} characters."
-    if any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in path):
+    if _NOT_UTF8 in path or any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in path):
         return "A path holds no control, direction or invisible characters."
     if any(segment in {"", ".", ".."} for segment in path[1:].split("/")):
         return "A path has no empty segment, no '.' and no '..'."

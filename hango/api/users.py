@@ -11,8 +11,9 @@ from hango.api.endpoint import Call, Reply, created
 from hango.api.fields import Body, Moment, Name, PageQuery, Patch
 from hango.api.listing import Listing
 from hango.domain import AuditAction, Role, User
-from hango.errors import NotFound
+from hango.errors import Conflict
 from hango.store import audit, users
+from hango.store.connection import Scope
 
 
 class UserIn(Body):
@@ -56,17 +57,21 @@ async def create_user(call: Call[None, UserIn]) -> Reply[UserOut]:
 
 
 async def update_user(call: Call[User, UserPatch]) -> UserOut:
-    wanted = call.body
+    wanted, user = call.body, call.target
     given = wanted.model_fields_set
+    role = Role(wanted.role) if "role" in given else None
+    disabled = wanted.disabled if "disabled" in given else None
     async with call.deps.store.begin(call.principal) as scope:
+        if role is Role.MEMBER or disabled:
+            await _check_another_admin(scope, user)
         changed = await users.update(
-            scope,
-            call.target.id,
-            name=wanted.name if "name" in given else None,
-            role=Role(wanted.role) if "role" in given else None,
-            disabled=wanted.disabled if "disabled" in given else None,
+            scope, user.id, name=wanted.name if "name" in given else None, role=role, disabled=disabled
         )
-        if changed is None:
-            raise NotFound
-        await audit.record(scope, AuditAction.USER_UPDATE, "user", changed.id, {"fields": sorted(given)})
+        await audit.record(scope, AuditAction.USER_UPDATE, "user", user.id, {"fields": sorted(given)})
     return UserOut.of(changed)
+
+
+async def _check_another_admin(scope: Scope, user: User) -> None:
+    """Raises Conflict for the last admin. Holds the admins' rows, so that two cannot step down at once."""
+    if await users.lock_admins(scope) == [user.id]:
+        raise Conflict("This is the tenant's last admin. Make another user an admin first.")

@@ -22,7 +22,7 @@ def test_any_letters_make_a_path(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     ["", "a", "/", "//", "//a", "/a//b", "/a/", "/.", "/..", "/a/../b", "/../../etc/passwd", "/a/./b", "/a\x00b",
-     "/a\nb", "/a\x1bb", "/a\u202eb", "/a\u2028b", "/a\ud800", "/a\u200bb", "\\\\server\\share",
+     "/a\nb", "/a\x1bb", "/a\u202eb", "/a\u2028b", "/a\ud800", "/a\u200bb", "/a\ufffdb", "\\\\server\\share",
      "/" + "x" * PATH_CHARS],
 )  # fmt: skip
 def test_what_climbs_hides_or_acts_is_no_path(path: str) -> None:
