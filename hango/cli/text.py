@@ -58,6 +58,8 @@ def cut(text: str, room: int) -> str:
         return text
     if room < 1:
         return ""
+    if text.isascii():
+        return text[: room - 1].rstrip(" ") + ELLIPSIS
     kept: list[str] = []
     left = room - 1
     for letter in iter_graphemes(text):
