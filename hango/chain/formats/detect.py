@@ -55,9 +55,16 @@ _Members = Mapping[str, msgspec.Raw]
 
 def detect(source: Source) -> Format:
     """The format of the file. Raises Invalid (`unknown_format`) that says what was looked for."""
-    found = _of_lines(source) if source.is_lines() else _of_value(strict(source.document())[0])
+    lines = source.is_lines()
+    found = _of_lines(source) if lines else _of_value(_readable(source.document()))
     if found is not None:
         return found
+    # What is wrong with the text itself is told first.
+    if not lines:
+        strict(source.document())
+    for line in islice(source.lines(), _LINES) if lines else ():
+        with on_line(line.number):
+            strict(line.text)
     message = (
         "The format was not recognised: looked for Claude Code session lines, ChatGPT's `mapping`, ShareGPT's "
         "`conversations`, SWE-agent's `history` or `trajectory`, LangChain's `type` and `data`, OpenAI's `input` or "
@@ -71,11 +78,20 @@ def _of_lines(source: Source) -> Format | None:
     bodies = []
     for line in islice(source.lines(), _LINES):
         with on_line(line.number):
-            bodies.append(strict(line.text)[0])
+            bodies.append(_readable(line.text))
     objects = [msgspec.json.decode(body, type=dict[str, msgspec.Raw]) for body in bodies if is_object(body)]
     if len(objects) == len(bodies) and "role" in objects[0] and _of_object(objects[0]) in _CHATS:
         return _of_list_members(objects)
     return next(filter(None, map(_of_value, bodies)), None)
+
+
+def _readable(body: bytes) -> bytes:
+    """The body as the decoder reads it. Strictness is the reader's: the whole of a large file is read for it."""
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return strict(body)[0]
+    return body
 
 
 def _of_value(body: bytes) -> Format | None:

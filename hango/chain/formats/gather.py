@@ -49,15 +49,14 @@ def gather(format: Format, source: Source, read: Reader, *, pieces: Callable[[by
     `pieces` tells from the first line which of the two it is. A system prompt that all conversations share is the
     agent's; where they differ, each keeps its own as a system message of its history.
     """
-    agent = _shared_agent(conversation.agent for _, conversation in _conversations(source, read, pieces))
-    return Transcript(format, agent, _sessions(source, read, pieces, keep_heads=not agent.system))
+    documents = _Lines(source, pieces) if source.is_lines() else [_document(source)]
+    agent = _shared_agent(conversation.agent for _, conversation in _conversations(documents, read))
+    return Transcript(format, agent, _sessions(documents, read, keep_heads=not agent.system))
 
 
-def _conversations(
-    source: Source, read: Reader, pieces: Callable[[bytes], bool]
-) -> Iterator[tuple[_Document, Conversation]]:
+def _conversations(documents: Iterable[_Document], read: Reader) -> Iterator[tuple[_Document, Conversation]]:
     found = False
-    for document in _documents(source, pieces):
+    for document in documents:
         with _placed(document):
             conversations = list(read(document.body))
         for conversation in conversations:
@@ -69,11 +68,9 @@ def _conversations(
         raise Invalid.because(Reason.MISSING_FIELD, "The file holds no conversation.")
 
 
-def _sessions(
-    source: Source, read: Reader, pieces: Callable[[bytes], bool], *, keep_heads: bool
-) -> Iterator[ImportedSession]:
+def _sessions(documents: Iterable[_Document], read: Reader, *, keep_heads: bool) -> Iterator[ImportedSession]:
     before: _Document | None = None
-    for document, conversation in _conversations(source, read, pieces):
+    for document, conversation in _conversations(documents, read):
         if before is not None and before is not document:
             _refuse(before)
         before = document
@@ -91,25 +88,33 @@ def _refuse(document: _Document) -> None:
             raise document.fault
 
 
-def _documents(source: Source, pieces: Callable[[bytes], bool]) -> Iterator[_Document]:
-    if not source.is_lines():
-        body, fault = strict(source.document())
-        yield _Document(body, None, fault)
-        return
-    joined: list[bytes] = []
-    faults: list[Invalid] = []
-    for line in source.lines():
-        with on_line(line.number):
-            body, fault = strict(line.text)
-        if not joined and not pieces(body):
-            yield _Document(body, line.number, fault)
-            continue
-        joined.append(body)
-        if source.size > MAX_DOCUMENT:
-            raise TooLarge("A conversation with one message a line may be 64 MiB. Split the file.")
-        faults += [fault] if fault else []
-    if joined:
-        yield _Document(b"[" + b",".join(joined) + b"]", None, faults[0] if faults else None)
+def _document(source: Source) -> _Document:
+    body, fault = strict(source.document())
+    return _Document(body, None, fault)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The documents of JSON Lines, read anew each time: a long file is never held."""
+
+    source: Source
+    pieces: Callable[[bytes], bool]
+
+    def __iter__(self) -> Iterator[_Document]:
+        joined: list[bytes] = []
+        faults: list[Invalid] = []
+        for line in self.source.lines():
+            with on_line(line.number):
+                body, fault = strict(line.text)
+            if not joined and not self.pieces(body):
+                yield _Document(body, line.number, fault)
+                continue
+            joined.append(body)
+            if self.source.size > MAX_DOCUMENT:
+                raise TooLarge("A conversation with one message a line may be 64 MiB. Split the file.")
+            faults += [fault] if fault else []
+        if joined:
+            yield _Document(b"[" + b",".join(joined) + b"]", None, faults[0] if faults else None)
 
 
 def _placed(document: _Document) -> AbstractContextManager[None]:

@@ -65,7 +65,7 @@ class Source:
             return False
         try:
             msgspec.json.decode(first.text, type=msgspec.Raw)
-        except msgspec.DecodeError:
-            # Half of a surrogate pair is no reason to take JSON Lines for one document.
+        except (msgspec.DecodeError, RecursionError):
+            # Half of a surrogate pair and deep nesting are no reason to take JSON Lines for one document.
             return first.text.rstrip()[-1:] == b"}" and first.text.lstrip()[:1] == b"{"
         return next(lines, None) is not None

@@ -9,7 +9,7 @@ import pytest
 
 from hango.chain.formats.detect import detect
 from hango.chain.formats.transcript import Format
-from hango.errors import Invalid, Malformed, Reason
+from hango.errors import Invalid, Malformed, Reason, TooDeep
 from tests.unit.chain.formats.imported import lines, read, source
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -87,6 +87,21 @@ def test_what_nobody_knows_is_refused(content: str) -> None:
 )
 def test_what_is_not_json_is_refused(content: str) -> None:
     """Text that is not JSON is 400 `not_json`."""
+    with pytest.raises(Malformed):
+        detect(source(content))
+
+
+@pytest.mark.parametrize("content", ["[" * 99_999, '{"a":' * 99_999, '{"a":' * 65 + "1" + "}" * 65 + "\n{}\n"])
+def test_what_is_too_deep_is_refused(content: str) -> None:
+    """Nesting over 64 is 400 `too_deep`, however deep, as a document and as a line."""
+    for format in (None, *Format):
+        with pytest.raises(TooDeep):
+            read(content, format)
+
+
+@pytest.mark.parametrize("content", ['{"a":1,"a":2}', '{"a":NaN}'])
+def test_faults_of_the_text_come_before_an_unknown_format(content: str) -> None:
+    """A doubled key is told as such also where the format is not known."""
     with pytest.raises(Malformed):
         detect(source(content))
 
