@@ -46,12 +46,20 @@ class OverrideAction(StrEnum):
     REPLACE = "replace"
 
 
+class OverrideScope(StrEnum):
+    """What a saved override belongs to."""
+
+    AGENT = "agent"  # system and tool parts, in every session of the agent
+    SESSION = "session"  # messages and the summary
+
+
 class Purpose(StrEnum):
     """What a model call was for: the groups of usage_records."""
 
     RUN = "run"
     SUBAGENT = "subagent"
     SUMMARY = "summary"
+    CONTEXT_TRY = "context_try"  # a call outside of any run
 
 
 class AuditAction(StrEnum):
@@ -72,6 +80,7 @@ class AuditAction(StrEnum):
     SESSION_DELETE = "session.delete"
     SESSION_APPEND = "session.append"
     SESSION_IMPORT = "session.import"
+    CONTEXT_OVERRIDE = "context.override"
 
 
 class Builtin(StrEnum):
@@ -314,6 +323,20 @@ class Override:
     part: PartID
     action: OverrideAction
     replacement: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOverride:
+    """An override as it is stored. `against` is the hash of the part's text that it was made against ("" when there was
+    no such part)."""
+
+    part: PartID
+    action: OverrideAction
+    replacement: str | None
+    against: str
+    scope: OverrideScope
+    created_by: UserID
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
