@@ -144,6 +144,36 @@ async def test_digits_and_unknown_blocks_are_stored_as_they_came(admin: Person) 
     ]
 
 
+async def test_what_is_odd_is_shown_and_kept_from_the_wire(admin: Person) -> None:
+    """An orphan result, unsigned thinking and a fifth cache mark come in with the file and do not go out."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    body = {
+        "model": "claude-x",
+        "system": [{"type": "text", "text": "A.", **mark}, {"type": "text", "text": "B.", **mark}],
+        "tools": [{"name": "ls", "input_schema": {"type": "object"}, **mark}],
+        "messages": [
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "lost", "content": "42"}]},
+            {"role": "user", "content": [{"type": "text", "text": "Add.", **mark}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "Easy."}, {"type": "text", "text": "Done."}],
+            },
+            {"role": "user", "content": "Sure?"},
+        ],
+    }
+
+    made = await imported(admin, body)
+
+    assert made["sessions"][0]["flagged"] == [
+        {"part": "message:1", "reason": "unpaired_tool_result"},
+        {"part": "message:3", "reason": "unsigned_thinking"},
+    ]
+    reply = await admin.get(f"/v1/sessions/{made['session_id']}/context?format=provider")
+    assert reply.text.count('"cache_control"') <= 4
+    assert "lost" not in reply.text
+    assert "Easy." not in reply.text
+
+
 async def test_a_session_on_an_agent_that_is_there(api: Api, admin: Person) -> None:
     """With agent_id the session is made on it: it keeps its own prompt and tools, what was left out is flagged."""
     agent = await admin.agent(system_prompt="Mine.")
