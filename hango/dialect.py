@@ -34,6 +34,13 @@ def takes_system(dialect: Dialect, before: str | None, after: str | None, *, onl
     return dialect.name != "anthropic" or (only_text and before == "user" and after in ("assistant", None))
 
 
+def fitting(base: str, tail: str, allowed: re.Pattern[str]) -> str:
+    """`base` and `tail` as one name, the base cut until the name is allowed."""
+    while base and not allowed.fullmatch(base + tail):
+        base = base[:-1]
+    return base + tail
+
+
 def clean_names(names: Iterable[str], allowed: re.Pattern[str]) -> dict[str, str]:
     """Each name with the name it gets on the wire: itself when allowed, else a cleaned one, never two the same.
 
@@ -46,9 +53,9 @@ def clean_names(names: Iterable[str], allowed: re.Pattern[str]) -> dict[str, str
         if name in cleaned:
             continue
         base = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:55] or "x"
-        made = f"{base}_{sha256(name.encode()).hexdigest()[:8]}"
+        made = fitting(base, f"_{sha256(name.encode()).hexdigest()[:8]}", allowed)
         while made in taken:
-            made = f"{base}_{sha256(made.encode()).hexdigest()[:8]}"
+            made = fitting(base, f"_{sha256(made.encode()).hexdigest()[:8]}", allowed)
         taken.add(made)
         cleaned[name] = made
     return cleaned

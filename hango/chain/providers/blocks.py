@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from hango import jsontext
+from hango.errors import HangoError
 from hango.messages import THINKING_TYPES, Block
 
 
@@ -51,12 +52,16 @@ def as_arguments(input: msgspec.Raw) -> msgspec.Raw:
     raw = bytes(input)
     if raw.startswith(b'"'):
         written = msgspec.json.decode(raw, type=str)
-        try:
-            jsontext.fields(written)
+        if _is_object(written):
             return msgspec.Raw(jsontext.compact(written).encode())
-        except msgspec.DecodeError:
-            pass
     return msgspec.Raw(b'{"value":' + raw + b"}") if raw and raw != b"null" else msgspec.Raw(b"{}")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(jsontext.read(text.encode()), dict)
+    except HangoError:
+        return False
 
 
 def split_result(block: Block) -> tuple[str, list[Block]]:

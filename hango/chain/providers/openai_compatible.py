@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from hango.messages import Block, Message, MessageRole, Request, SystemText, Too
 NAME = "openai"
 PUBLIC_HOST = "api.openai.com"
 
+# The public API refuses longer ids of calls.
+CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}", re.ASCII)
 BLOCK_TYPES = frozenset({"text", "image", "document", "search_result", "tool_use", "tool_result"})
 PARAMS = frozenset({"temperature", "top_p", "stop", "seed", "tool_choice", "parallel_tool_calls", "reasoning_effort"})
 # Compatible servers sample with it; the public API refuses the key.
@@ -48,6 +51,7 @@ class OpenAICompatibleProvider:
             tool_blocks_need_tools=row.tools_required_for_tool_blocks,
             parallel_results_in_one_turn=False,
             cache_marks=False,
+            tool_id=CALL_ID,
             params=params if row.sampling else params - wire.SAMPLING,
         )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from hango import jsontext
 from hango.chain.providers import blocks as wire_blocks
 from hango.messages import Block
 
@@ -20,14 +21,6 @@ class _Source(msgspec.Struct, frozen=True):
     data: str = ""
     url: str = ""
     content: msgspec.Raw = msgspec.Raw(b"")
-
-
-class _Titled(msgspec.Struct, frozen=True):
-    """The members of documents and search results that `BlockView` leaves out."""
-
-    title: str | None = None
-    context: str | None = None
-    source: Any = None
 
 
 def part(*, text: str) -> Part:
@@ -47,14 +40,12 @@ def parts_of(block: Block, *, only_text: bool = False) -> list[Part]:
     if view.type == "text":
         return [part(text=view.text or "")]
     if view.type == "search_result":
-        titled = msgspec.json.decode(block.json.encode(), type=_Titled)
-        lines = [titled.title or "", str(titled.source or ""), wire_blocks.split_text(view.content)]
+        lines = [*_texts(block, "title", "source"), wire_blocks.split_text(view.content)]
         return [part(text="\n".join(line for line in lines if line))]
     if view.type == "image":
         return _picture(_source(view.source), only_text)
     if view.type == "document":
-        titled = msgspec.json.decode(block.json.encode(), type=_Titled)
-        return _document(_source(view.source), titled, only_text)
+        return _document(_source(view.source), block, only_text)
     return []
 
 
@@ -78,6 +69,13 @@ def split_result(block: Block) -> tuple[str | list[Part], list[Part]]:
     return shown_content(texts), others
 
 
+def _texts(block: Block, *names: str) -> list[str]:
+    """Those members of a block that are texts and not empty: an import may hold anything there."""
+    members = jsontext.fields(block.json)
+    found = [bytes(members[name]) for name in names if name in members]
+    return [text for raw in found if raw.startswith(b'"') and (text := msgspec.json.decode(raw, type=str))]
+
+
 def _source(raw: msgspec.Raw) -> _Source:
     try:
         return msgspec.json.decode(raw, type=_Source)
@@ -93,8 +91,8 @@ def _picture(source: _Source, only_text: bool) -> list[Part]:
     return [part(text="[A picture that cannot be sent here]")]
 
 
-def _document(source: _Source, titled: _Titled, only_text: bool) -> list[Part]:
-    head = [part(text=line) for line in (titled.title, titled.context) if line]
+def _document(source: _Source, block: Block, only_text: bool) -> list[Part]:
+    head = [part(text=line) for line in _texts(block, "title", "context")]
     if source.type == "text":
         return [*head, part(text=source.data)]
     if source.type == "content":
@@ -104,7 +102,7 @@ def _document(source: _Source, titled: _Titled, only_text: bool) -> list[Part]:
         text = wire_blocks.split_text(source.content)
         return [*head, part(text=text)] if text else head
     if source.type == "base64" and not only_text:
-        name = titled.title or "document.pdf"
+        name = next(iter(_texts(block, "title")), "document.pdf")
         return [{"type": "file", "file": {"filename": name, "file_data": _data_url(source)}}]
     where = f" at {source.url}" if source.type == "url" and source.url else " that cannot be sent here"
     return [*head, part(text=f"[A document{where}]")]

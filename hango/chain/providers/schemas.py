@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -10,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from hango import jsontext
 from hango.dialect import Dialect
-from hango.errors import Detail, Reason
+from hango.errors import Detail, HangoError, Reason
 from hango.messages import ToolSpec
 
 COMBINING = ("oneOf", "anyOf", "allOf")
@@ -63,7 +63,10 @@ def check_schema(tool: ToolSpec, dialect: Dialect) -> Detail | None:
 def _fault(schema: str, provider: str) -> str | None:
     if provider == "offline":
         return None
-    read = json.loads(schema)
+    try:
+        read = jsontext.read(schema.encode())
+    except HangoError:
+        return "it cannot be read"
     if not isinstance(read, dict) or read.get("type") != "object":
         return 'its top level must have "type": "object"'
     if found := [key for key in COMBINING if key in read]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from hango.chain.providers import blocks as wire_blocks
+from hango.chain.providers.ids import Ids
 from hango.chain.providers.schemas import takes_tool
 from hango.dialect import Dialect, clean_names, takes_system
 from hango.jsontext import dumps
@@ -33,7 +34,7 @@ def settle(request: Request, dialect: Dialect) -> Request:
         messages = [_tools_as_text(message) for message in messages]
     messages = _place_system(messages, dialect)
     names = clean_names(_tool_names(tools, messages), dialect.tool_name)
-    ids = _Ids(messages, dialect)
+    ids = Ids(_looked_at(messages), dialect.tool_id)
     messages = [_settle_message(message, names, ids) for message in messages]
     return replace(
         request,
@@ -59,55 +60,24 @@ def _looked_at(messages: Sequence[Message]) -> Iterator[Block]:
                 yield block
 
 
-class _Ids:
-    """Ids on the wire: legal, and one for one call: ids like `call_0` come back in every turn."""
-
-    def __init__(self, messages: Sequence[Message], dialect: Dialect) -> None:
-        found = {
-            (block.view.id if is_call(block.type) else block.view.tool_use_id) or ""
-            for block in _looked_at(messages)
-            if is_call(block.type) or is_result(block.type)
-        }
-        self._cleaned = clean_names(found, dialect.tool_id)
-        self._taken = set(self._cleaned.values())
-        self._uses: dict[str, int] = {}
-        self._now: dict[str, str] = {}
-
-    def of_call(self, id: str) -> str:
-        cleaned = self._cleaned[id]
-        uses = self._uses[id] = self._uses.get(id, 0) + 1
-        made = cleaned
-        if uses > 1:
-            made = f"{cleaned[:52]}_{uses}"
-            while made in self._taken:
-                made += "_"
-            self._taken.add(made)
-        self._now[id] = made
-        return made
-
-    def of_result(self, id: str) -> str:
-        """The id of the nearest call before it."""
-        return self._now.get(id, self._cleaned[id])
-
-
-def _settle_message(message: Message, names: Mapping[str, str], ids: _Ids) -> Message:
+def _settle_message(message: Message, names: Mapping[str, str], ids: Ids) -> Message:
     if all(wire_blocks.is_plain_text(block) for block in message.content):
         return message
     return replace(message, content=tuple(_settle_block(block, names, ids) for block in message.content))
 
 
-def _settle_block(block: Block, names: Mapping[str, str], ids: _Ids) -> Block:
+def _settle_block(block: Block, names: Mapping[str, str], ids: Ids) -> Block:
     block = wire_blocks.without_marks(block)
     view = block.view
     changes: dict[str, Any] = {}
     if is_call(view.type):
-        changes["id"] = ids.of_call(view.id or "")
+        changes["id"] = ids.of_call(block)
         if view.type == "tool_use":
             changes["name"] = names[view.name or ""]
             if not bytes(view.input).startswith(b"{"):
                 changes["input"] = wire_blocks.as_arguments(view.input)
     elif is_result(view.type):
-        changes["tool_use_id"] = ids.of_result(view.tool_use_id or "")
+        changes["tool_use_id"] = ids.of_result(block)
     old = {"id": view.id, "name": view.name, "tool_use_id": view.tool_use_id}
     changed = {key: value for key, value in changes.items() if key == "input" or old[key] != value}
     return block.with_fields(**changed) if changed else block

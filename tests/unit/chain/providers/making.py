@@ -71,6 +71,19 @@ def sent(provider: Any, made: Request) -> dict[str, Any]:
     return read
 
 
+# Many things in an order that a hash could change.
+LARGE = request(
+    user("Hi."),
+    *(
+        message
+        for n in range(20)
+        for message in (assistant(call("call_0", f"tool.{n}", n=n)), user(result("call_0", f"{n} done")))
+    ),
+    system=(SystemText("A."), SystemText("B.", marked=True)),
+    tools=tuple(ToolSpec(f"tool.{n}", f"Number {n}.") for n in range(20)),
+    params={"seed": 1, "temperature": 0.5, "stop": ["x", "y"], "reasoning_effort": "low"},
+)
+
 words = st.text(min_size=1, max_size=40).filter(lambda text: text.strip())
 names = st.one_of(
     st.sampled_from(["read_file", "a.b", "câu_hỏi", "x" * 65, "ok_name"]),

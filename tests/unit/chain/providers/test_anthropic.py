@@ -204,12 +204,30 @@ def test_ids_of_other_providers_are_rewritten_for_call_and_result_alike() -> Non
     assert "." not in client["id"]
 
 
+def test_a_result_follows_the_call_of_its_own_kind() -> None:
+    """A client's call and a server tool's may share an id: each result keeps its own call."""
+    found = messages(
+        user("Hi."),
+        assistant(
+            call("x"),
+            block(type="server_tool_use", id="x", name="web_search", input={}),
+            block(type="web_search_tool_result", tool_use_id="x", content=[]),
+        ),
+        user(result("x")),
+    )
+
+    client, server, answer = found[1][1]
+    assert (client["id"], server["id"], answer["tool_use_id"]) == ("x", "x_2", "x_2")
+    assert found[2][1][0]["tool_use_id"] == "x"
+
+
 @pytest.mark.parametrize(
     ("written", "on_the_wire"),
     [
         ('"plain words"', {"value": "plain words"}),
         ('"{\\"path\\":\\"a\\"}"', {"path": "a"}),
         ("[1]", {"value": [1]}),
+        ('"{\\"n\\":NaN}"', {"value": '{"n":NaN}'}),
         ("null", {}),
     ],
 )
