@@ -45,6 +45,7 @@ class Log(StrEnum):
     UNAVAILABLE = "unavailable"  # PostgreSQL is away or busy, or a bound of time ran out; the caller got a 503
     REDIS_AWAY = "redis_away"  # requests pass without a rate limit until it is back
     COUNTER_FAILED = "counter_failed"  # a provider's token counter did not answer; the estimate stands
+    OVERRIDES_NOT_APPLIED = "overrides_not_applied"  # a stored set would leave no valid request; sent without it
     LIBRARY = "library"  # a warning of a library: its logger, its place, its constant text
 
 

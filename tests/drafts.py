@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hango.chain import context_overrides, estimator, history
+from hango.chain import estimator, history
+from hango.chain.context_overrides import effective
 from hango.chain.draft import Draft
+from hango.chain.marking import mark
 from hango.chain.measure import measure
 from hango.dialect import Dialect
 from hango.domain import AgentDefinition, Override, OverrideAction, PartID
@@ -49,9 +51,8 @@ def mended(
 ) -> Draft:
     """A draft of a history alone: marked, repaired and measured."""
     draft = Draft((), (), numbered(messages))
-    marked = context_overrides.mark(draft, overrides, scope="call", last_seq=len(messages))
-    changed = replace(draft, marks=marked.marks, messages=marked.messages, originals=marked.originals)
-    return remended(changed, dialect, model, factor, has_tools=has_tools, prefill=prefill)
+    marked = mark(draft, effective((), overrides), last_seq=len(messages))
+    return remended(marked, dialect, model, factor, has_tools=has_tools, prefill=prefill)
 
 
 def remended(

@@ -10,10 +10,11 @@ from pydantic import Field
 from hango.api.endpoint import Call
 from hango.api.fields import Body, Query, Whole
 from hango.chain import context, context_overrides
-from hango.chain.context import Drafted, Wanted
+from hango.chain.context import Drafted
 from hango.chain.full_part import FullPart
 from hango.chain.parts import parse
 from hango.chain.snapshot import Snapshot
+from hango.chain.state import UNCHANGED, Wanted
 from hango.chain.window import Window
 from hango.domain import Session
 from hango.errors import Invalid, Reason
@@ -64,7 +65,7 @@ async def show_context(call: Call[Session, None, ContextQuery]) -> Snapshot | Fu
                 page = await context.page(scope, call.deps, call.target.id, _window(query), count=count)
         if page is not None:
             return page
-    return await _look(call, query, Wanted(), count=count)
+    return await _look(call, query, UNCHANGED, count=count)
 
 
 async def preview_context(
@@ -111,7 +112,7 @@ def _wanted(body: PreviewIn) -> Wanted:
         raise Invalid.because(
             Reason.BAD_FIELD, "The extra text is empty. Leave it out, or write some.", pointer="/message"
         )
-    return Wanted(overrides, body.message, body.until)
+    return Wanted(overrides, body.include, body.message, body.until)
 
 
 def _measure(seen: Seen, drafted: Drafted) -> None:

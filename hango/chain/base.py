@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hango.chain.deps import Deps
-from hango.chain.state import State
+from hango.chain.state import UNCHANGED, State, Wanted
 from hango.domain import SessionID
 from hango.errors import Invalid, NotFound, Reason
 from hango.store import context_bases, messages
@@ -19,15 +19,13 @@ async def current(scope: Scope, session_id: SessionID) -> CurrentBase:
     return base
 
 
-async def build_state(
-    scope: Scope, deps: Deps, base: CurrentBase, *, extra_text: str | None = None, until: int | None = None
-) -> State:
-    """A fresh state of a base, as a run starts with it.
+async def build_state(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted = UNCHANGED) -> State:
+    """A fresh state of a base, as a run starts with it, and what a caller wants changed.
 
     `until` ends the history after that seq; when the summary covers it, the summary is left out and the covered
     messages are sent. Raises Invalid (`unknown_part`) when there is no such message.
     """
-    summary = base.summary
+    summary, until = base.summary, wanted.until
     if until is not None:
         if not 0 < until <= base.through_seq:
             message = f"There is no message {until}: the session ends with message {base.through_seq}."
@@ -49,7 +47,9 @@ async def build_state(
         messages=tuple(history),
         summary=summary,
         files={file.path: file for file in base.files},
-        extra_text=extra_text,
+        saved=base.overrides,
+        wanted=wanted,
+        last_seq=base.through_seq,
         window=row.window,
         factor=row.factor,
         prefill=row.prefill,

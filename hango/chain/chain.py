@@ -58,9 +58,9 @@ class Chain:
             texts[SUMMARY_SEQ] = state.summary.text
             messages.append(_text_item(SUMMARY_SEQ, state.summary.text))
         messages.extend(state.messages)
-        if state.extra_text is not None:
-            texts[EXTRA_SEQ] = state.extra_text
-            messages.append(_text_item(EXTRA_SEQ, state.extra_text))
+        if state.wanted.message is not None:
+            texts[EXTRA_SEQ] = state.wanted.message
+            messages.append(_text_item(EXTRA_SEQ, state.wanted.message))
         tools = self.tools(state)
         return Draft(
             system=self.system_blocks(state),

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from hango import __version__, jsontext
 from hango.chain import base as bases
-from hango.chain import context_overrides, counting, frames, problems, snapshot
+from hango.chain import counting, frames, problems, snapshot
 from hango.chain import full_part as full_parts
 from hango.chain.chain import Capture
 from hango.chain.deps import Deps
@@ -25,23 +25,14 @@ from hango.chain.history import Turn
 from hango.chain.parts import PartKind
 from hango.chain.snapshot import Group, Groups, Snapshot
 from hango.chain.stack import build_chain
-from hango.chain.state import State
+from hango.chain.state import UNCHANGED, State, Wanted
 from hango.chain.window import WHOLE, Window
-from hango.domain import AgentID, Override, PartID, SessionID
+from hango.domain import AgentID, PartID, SessionID
 from hango.errors import NotFound
 from hango.messages import Block, Request, read_content
 from hango.store import messages
 from hango.store.connection import Scope
 from hango.store.context_bases import CurrentBase
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a caller changes for one call: unsaved overrides, extra user text, an earlier end of the history."""
-
-    overrides: Sequence[Override] = ()
-    message: str | None = None
-    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +43,27 @@ class Drafted:
     agent_id: AgentID
     state: State
     draft: Draft
-    stale: tuple[context_overrides.Stale, ...]
     sha256: str
 
 
 Bodies = Mapping[int, Sequence[Block]]
 
 
-async def draft_next_call(scope: Scope, deps: Deps, session_id: SessionID, wanted: Wanted | None = None) -> Drafted:
+async def draft_next_call(scope: Scope, deps: Deps, session_id: SessionID, wanted: Wanted = UNCHANGED) -> Drafted:
     """Draft the next call through the real chain. Raises NotFound, Invalid (a part that cannot be)."""
     return await draft_base(scope, deps, await bases.current(scope, session_id), wanted)
 
 
-async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted | None = None) -> Drafted:
+async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted = UNCHANGED) -> Drafted:
     """Draft the call that a base makes, through the real chain. Raises Invalid (a part that cannot be)."""
-    wanted = wanted or Wanted()
-    state = await bases.build_state(scope, deps, base, extra_text=wanted.message, until=wanted.until)
+    state = await bases.build_state(scope, deps, base, wanted)
     chain = build_chain(state.agent.builtin)
     await chain.before_run(state, scope, seconds=deps.settings.before_run_max)
-    draft = chain.draft(state)
-    marked = context_overrides.mark(draft, wanted.overrides, scope="call", last_seq=base.through_seq)
     capture = Capture()
-    changed = replace(draft, marks=marked.marks, messages=marked.messages, originals=marked.originals)
-    await chain.model_call(state, changed, capture)
+    await chain.model_call(state, chain.draft(state), capture)
     assert capture.draft is not None, "a slot did not call on"
-    found = problems.find(capture.draft, state.agent, state.dialect)
-    done = replace(capture.draft, problems=found)
-    return Drafted(base.session_id, base.agent_id, state, done, marked.stale, request_sha256(state, done))
+    done = replace(capture.draft, problems=problems.find(capture.draft, state.agent, state.dialect))
+    return Drafted(base.session_id, base.agent_id, state, done, request_sha256(state, done))
 
 
 async def page(scope: Scope, deps: Deps, session_id: SessionID, window: Window, *, count: bool) -> Snapshot | None:
@@ -165,7 +150,7 @@ def estimated_snapshot(drafted: Drafted, window: Window = WHOLE) -> Snapshot:
         compact_at=draft.compact_at,
         window=state.window,
         problems=[snapshot.problem(detail) for detail in draft.problems],
-        stale=[snapshot.stale_override(stale) for stale in drafted.stale],
+        stale=[snapshot.stale_override(stale) for stale in draft.stale],
         request_sha256=drafted.sha256,
         next_after=next_after if window.limit is not None else UNSET,
     )

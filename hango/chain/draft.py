@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from hango.chain.history import Repair
-from hango.chain.parts import EXTRA, SUMMARY, message_part
+from hango.chain.parts import message_part
 from hango.chain.replacement import replaced_blocks
 from hango.chain.size import Size
 from hango.domain import AgentDefinition, MessageDigest, Override, OverrideAction, PartID
-from hango.errors import Detail
+from hango.errors import Detail, Reason
 from hango.messages import Block, Message, MessageRole, Request, SystemText, ToolSpec, text_block, tool_result
 
 T = TypeVar("T")
@@ -45,8 +45,13 @@ class Mark:
     """What happens to a part: its override, or that it leaves with its partner."""
 
     override: Override | None = None
-    paired: bool = False
+    because: PartID | None = None  # the named part with which this one leaves
     tokens: int = 0  # of the replacement
+    drifted: bool = False  # the part's text has changed since the override was saved
+
+    @property
+    def paired(self) -> bool:
+        return self.because is not None
 
     @property
     def excluded(self) -> bool:
@@ -58,6 +63,15 @@ class Mark:
 
 
 NO_MARK = Mark()
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """An override that does nothing now, and why. `scope` says where it comes from: agent, session or call."""
+
+    override: Override
+    scope: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +92,14 @@ class Draft:
     texts: Mapping[int, str] = field(default_factory=dict)  # of the items that are not persisted, by seq
     marks: Mapping[PartID, Mark] = field(default_factory=dict)
     originals: Mapping[int, MessageDigest] = field(default_factory=dict)  # of the replaced messages, by seq
+    left_out: frozenset[int] = frozenset()  # the excluded items, by seq
+    stale: tuple[Stale, ...] = ()
     repair: Repair | None = None
     unmarked: Repair | None = None
     breakpoint: PartID | None = None
     would_compact: bool = False
     compact_at: int | None = None
     problems: tuple[Detail, ...] = ()
-
     size: Size | None = None
 
     def mark(self, part: PartID) -> Mark:
@@ -103,10 +118,9 @@ class Draft:
 
     def kept_messages(self) -> Sequence[MessageDigest]:
         """The items that no override leaves out; the whole history when there is no override."""
-        left_out = {part for part, mark in self.marks.items() if mark.excluded}
-        if not any(part.startswith("message:") or part in (SUMMARY, EXTRA) for part in left_out):
+        if not self.left_out:
             return self.messages
-        return [item for item in self.messages if message_part(item.seq) not in left_out]
+        return [item for item in self.messages if item.seq not in self.left_out]
 
     def stored_messages(self) -> Sequence[MessageDigest]:
         """All items, the replaced ones as they were."""

@@ -55,7 +55,7 @@ def count(texts: Sequence[str]) -> list[int]:
 
 def scaled(tokens: int, factor: float) -> int:
     """A part's tokens for a model: rounded once, here."""
-    return math.ceil(tokens * factor - 1e-9)
+    return math.ceil(tokens * factor - 1e-6)
 
 
 def tool_text(tool: ToolSpec) -> str:

@@ -47,7 +47,7 @@ def key_of(base: CurrentBase) -> Key:
         base.agent_version_id,
         base.through_seq,
         base.summary.id if base.summary else None,
-        base.override_set_id,
+        base.override_key,
         *(file.version_id for file in base.files),
     )
 
@@ -57,7 +57,7 @@ def frame_of(whole: Snapshot, draft: Draft, factor: float) -> Frame:
     odd = {
         item.seq: part
         for item, part in zip(draft.messages, whole.messages, strict=True)
-        if item.seq <= 0 or not part.sent or part.tokens != _tokens(item, factor)
+        if item.seq <= 0 or not part.sent or part.override != "none" or part.tokens != _tokens(item, factor)
     }
     first = next((item.seq for item in draft.messages if item.seq > 0), 1)
     head = replace(whole, messages=[])

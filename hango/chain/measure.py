@@ -9,14 +9,13 @@ from typing import TypeVar
 from hango.chain.draft import Draft, Mark, Sourced
 from hango.chain.estimator import MESSAGE_OVERHEAD, scaled
 from hango.chain.history import Repair
-from hango.chain.parts import message_part
 from hango.chain.size import GroupSize, Size
 from hango.domain import MessageDigest
 
 T = TypeVar("T")
 
 # Keeps a product such as 100 x 1.1 = 110.00000000000001 from being rounded up.
-_EPSILON = 1e-9
+_EPSILON = 1e-6
 
 
 def measure(draft: Draft, factor: float) -> Size:
@@ -41,7 +40,7 @@ def _messages(draft: Draft, factor: float) -> GroupSize:
     # A part that is left out has the tokens that it would have without any override.
     tokens = _of_items(draft.stored_messages(), draft.unmarked, factor)
     originals = {i: tokens[i] for i, item in enumerate(draft.messages) if item.seq in draft.originals}
-    kept = [i for i, item in enumerate(draft.messages) if not draft.mark(message_part(item.seq)).excluded]
+    kept = [i for i, item in enumerate(draft.messages) if item.seq not in draft.left_out]
     after = _of_items(draft.kept_messages(), draft.repair, factor)
     for i, count in zip(kept, after, strict=True):
         tokens[i] = count

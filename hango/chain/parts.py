@@ -63,6 +63,13 @@ def message_part(seq: int) -> PartID:
     return SUMMARY if seq == 0 else EXTRA
 
 
+def message_seq(part: PartID) -> int | None:
+    """The number of a history's item, as in `message_part`; None for system and tool parts."""
+    if part.startswith("message:"):
+        return int(part[8:])
+    return {SUMMARY: 0, EXTRA: -1}.get(part)
+
+
 def parse(text: str) -> ParsedPart:
     """Take a part id apart. Raises Invalid (`bad_part_id`) when it is not well formed."""
     kind, colon, name = text.partition(":")

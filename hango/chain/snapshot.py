@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from hango.chain.context_overrides import Stale
-from hango.chain.draft import EXTRA_SEQ, Draft, Sourced
-from hango.chain.parts import PREVIEW_CHARS, PartKind, label, message_part
+from hango.chain.draft import EXTRA_SEQ, Draft, Mark, Sourced, Stale
+from hango.chain.parts import PREVIEW_CHARS, PartKind, label, message_part, message_seq
 from hango.chain.size import GroupSize
 from hango.domain import MessageDigest, PartID
 from hango.errors import Detail
@@ -34,6 +33,7 @@ class Part(msgspec.Struct, gc=False):
     role: str | UnsetType = UNSET
     seq: int | UnsetType = UNSET
     tokens_original: int | UnsetType = UNSET
+    paired_with: str | UnsetType = UNSET  # the named part with which a partner leaves
 
 
 class Group(msgspec.Struct):
@@ -118,17 +118,24 @@ def message_parts(draft: Draft, sizes: GroupSize, start: int = 0, stop: int | No
         _name_special(made[-1], EXTRA_SEQ)
     kept = draft.kept_messages()
     unsent = {kept[at].seq for at in draft.repair.unsent}
-    if draft.marks or unsent:
-        for i, part in enumerate(made, start):
-            seq = draft.messages[i].seq
+    touched = unsent.union(seq for part in draft.marks if (seq := message_seq(part)) is not None)
+    for i, part in enumerate(made, start) if touched else ():
+        seq = draft.messages[i].seq
+        if seq in touched:
             mark = draft.mark(message_part(seq))
-            part.included = not mark.excluded
-            part.sent = part.included and seq not in unsent
-            part.paired = mark.paired
-            part.override = mark.override.action.value if mark.override else "none"
+            part.sent = not mark.excluded and seq not in unsent
+            _note(part, mark)
             if i in sizes.originals:
                 part.tokens_original = sizes.originals[i]
     return made
+
+
+def _note(part: Part, mark: Mark) -> None:
+    part.included = not mark.excluded
+    part.paired = mark.paired
+    part.drifted = mark.drifted
+    part.override = mark.override.action.value if mark.override else "none"
+    part.paired_with = mark.because or UNSET
 
 
 def message_part_of(item: MessageDigest, tokens: int) -> Part:
@@ -170,7 +177,7 @@ def _part(draft: Draft, item: Sourced[Any], sizes: GroupSize, at: int, *, text: 
         override=mark.override.action.value if mark.override else "none",
         cached_prefix=kept and _is_cached(draft, item.part, kind),
         paired=mark.paired,
-        drifted=False,
+        drifted=mark.drifted,
         chars=len(text),
         tokens_original=sizes.originals.get(at, UNSET),
     )

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from hango.dialect import Dialect
-from hango.domain import AgentDefinition, FileVersion, MessageDigest, SessionID, Summary
+from hango.domain import AgentDefinition, FileVersion, MessageDigest, Override, SavedOverride, SessionID, Summary
 from hango.errors import Detail
 
 P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a caller changes for one call: unsaved overrides, saved ones lifted, extra user text, an earlier end.
+
+    `strict`: saved overrides that leave no valid request are an error, as when they are about to be saved.
+    """
+
+    overrides: Sequence[Override] = ()
+    include: Sequence[str] = ()
+    message: str | None = None
+    until: int | None = None
+    strict: bool = False
+
+
+UNCHANGED = Wanted()
 
 
 @dataclass(slots=True)
 class State:
     """Built afresh from a base for each inspect, try and run. `messages` are those after the summary.
 
-    `before_run` fills the private states and `problems`; after it nothing here changes.
+    `saved` are the overrides stored for the agent and the session, `last_seq` the session's end. `before_run` fills the
+    private states and `problems`; after it nothing here changes.
     """
 
     session_id: SessionID
@@ -26,7 +44,9 @@ class State:
     messages: tuple[MessageDigest, ...]
     summary: Summary | None = None
     files: Mapping[str, FileVersion] = field(default_factory=dict)
-    extra_text: str | None = None
+    saved: tuple[SavedOverride, ...] = ()
+    wanted: Wanted = UNCHANGED
+    last_seq: int = 0
     window: int = 200_000
     factor: float = 1.0
     prefill: bool = False

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hango.chain import estimator
-from hango.chain.context_overrides import Stale, mark, partners, read
-from hango.chain.draft import Draft, Sourced
+from hango.chain.context_overrides import Applied, effective, read
+from hango.chain.draft import Draft, Sourced, Stale
+from hango.chain.marking import mark, partners
 from hango.chain.parts import message_part, system_part, tool_part
 from hango.domain import Override, OverrideAction, PartID
 from hango.errors import Detail, Invalid, Reason
@@ -22,8 +23,8 @@ from tests.strict_wire import faults
 PAIRING = {Reason.UNPAIRED_TOOL_USE, Reason.UNPAIRED_TOOL_RESULT, Reason.DUPLICATE_TOOL_RESULT}
 
 
-def gone(seqs: set[int]) -> set[PartID]:
-    return {message_part(seq) for seq in seqs}
+def gone(seqs: set[int]) -> list[PartID]:
+    return [message_part(seq) for seq in sorted(seqs)]
 
 
 seqs = st.sets(st.integers(1, 12), max_size=3)
@@ -35,9 +36,10 @@ def test_partners_are_closed_and_come_once(history: list[Said], named: set[int])
     items = numbered(build(history))
     added = partners(items, gone(named))
 
-    assert added.isdisjoint(gone(named))
-    assert partners(items, gone(named) | added) == set()
-    assert added <= {message_part(item.seq) for item in items}
+    assert set(added).isdisjoint(gone(named))
+    assert partners(items, [*gone(named), *added]) == {}
+    assert set(added) <= {message_part(item.seq) for item in items}
+    assert set(added.values()) <= set(gone(named))
 
 
 @given(histories, seqs)
@@ -46,7 +48,7 @@ def test_partners_of_a_set_are_those_of_its_members(history: list[Said], named: 
     items = numbered(build(history))
     alone = set[PartID]().union(*(partners(items, gone({seq})) for seq in named))
 
-    assert partners(items, gone(named)) == alone - gone(named)
+    assert set(partners(items, gone(named))) == alone - set(gone(named))
 
 
 @given(histories, seqs)
@@ -210,7 +212,7 @@ def test_an_override_without_its_part_is_stale() -> None:
     """An override for a part that does not exist is stale and does nothing; one under the summary says so."""
     wanted = exclude("system:gone", "tool:gone", "message:2", "summary", "tool:ls")
 
-    marked = mark(draft_of_parts(), wanted, scope="session", last_seq=5)
+    marked = mark(draft_of_parts(), [Applied(one, "session") for one in wanted], last_seq=5)
 
     assert set(marked.marks) == {"tool:ls"}
     assert marked.stale == (
@@ -224,7 +226,7 @@ def test_an_override_without_its_part_is_stale() -> None:
 def test_a_message_beyond_the_end_is_unknown() -> None:
     """message:<n> beyond the end is 422: it would come into force by itself later."""
     with pytest.raises(Invalid) as raised:
-        mark(draft_of_parts(), exclude("message:6"), scope="call", last_seq=5)
+        mark(draft_of_parts(), effective((), exclude("message:6")), last_seq=5)
 
     message = "The part 'message:6' does not exist: the session ends with message:5."
     assert raised.value.errors == (Detail(Reason.UNKNOWN_PART, message, "message:6"),)
