@@ -17,6 +17,7 @@ from hango.api.endpoint import Call, Reply, created
 from hango.api.fields import Moment, SearchQuery
 from hango.api.listing import Listing
 from hango.domain import Agent, AgentDefinition, AuditAction, Builtin, Cache, Compaction, SystemBlock
+from hango.errors import NotFound
 from hango.messages import ToolSpec
 from hango.store import agents, audit
 
@@ -131,7 +132,8 @@ async def update_agent(call: Call[Agent, AgentPatch]) -> AgentOut:
 
 async def delete_agent(call: Call[Agent, None]) -> None:
     async with call.deps.store.begin(call.principal) as scope:
-        await agents.delete(scope, call.target.id)
+        if not await agents.delete(scope, call.target.id):
+            raise NotFound
         await audit.record(scope, AuditAction.AGENT_DELETE, "agent", call.target.id, {})
 
 

@@ -122,7 +122,8 @@ async def show_session(call: Call[Session, None]) -> SessionOut:
 
 async def delete_session(call: Call[Session, None]) -> None:
     async with call.deps.store.begin(call.principal) as scope:
-        await sessions.delete(scope, call.target.id)
+        if not await sessions.delete(scope, call.target.id):
+            raise NotFound
         await audit.record(scope, AuditAction.SESSION_DELETE, "session", call.target.id, {})
 
 

@@ -250,3 +250,77 @@ def hostile_bodies() -> list[Any]:
 def test_public_routes_take_no_body() -> None:
     """Nothing is read from a caller without a key."""
     assert [name(row) for row in ROUTES if row.access is PUBLIC and (row.body or row.takes or row.query)] == []
+
+
+CLIMBS = [
+    "../",
+    "..%2f",
+    "%2e%2e/",
+    "..%5c",
+    "....//",
+    "%252e%252e%252f",
+    "//",
+    "/./",
+    "\\\\server\\",
+    "%00",
+    "\n",
+    "file:///",
+]
+ENDS = ["etc/passwd", "proc/self/environ", "memories/AGENTS.md", "", "C:\\x", "a" * 1100, "\u202e", "\ud800".encode(
+    "utf-8", "surrogatepass").decode("utf-8", "replace")]  # fmt: skip
+KINDS = ["system:memory:/", "system:memory:", "tool:", "message:", "summary/", ""]
+
+
+async def test_a_part_id_is_a_key_and_never_a_path(caller: Person) -> None:
+    """Path traversal in `?full=`: 576 strings, each a 404 or a 422, never a file."""
+    agent = await caller.agent()
+    session = await caller.session(agent["id"], messages=[{"role": "user", "content": "Hello."}])
+    tried = [kind + climb + end for kind in KINDS for climb in CLIMBS for end in ENDS]
+
+    statuses = {
+        (await caller.get(f"/v1/sessions/{session['id']}/context", params={"full": part})).status_code for part in tried
+    }
+
+    assert len(tried) == 576
+    assert statuses <= {404, 422}
+
+
+@pytest.mark.parametrize(
+    "part", ["message:٥", "message:1\n", "message:+1", "message:01", "message:1e0", "message:" + "9" * 30]
+)
+async def test_a_message_is_named_by_plain_digits(part: str, caller: Person) -> None:
+    """`message:` takes only [1-9][0-9]*, and never with Python's leniency."""
+    agent = await caller.agent()
+    session = await caller.session(agent["id"], messages=[{"role": "user", "content": "Hello."}])
+
+    reply = await caller.get(f"/v1/sessions/{session['id']}/context", params={"full": part})
+
+    assert reply.status_code in (404, 422)
+
+
+SLEEP = "'; select pg_sleep(8)--"
+
+
+async def test_sql_in_any_field_is_text(caller: Person) -> None:
+    """SQL only through bind parameters: `'; select pg_sleep(8)--` in every header and field, and nothing sleeps."""
+    agent = await caller.agent(name=SLEEP, system_prompt=SLEEP)
+    session = await caller.session(agent["id"], title=SLEEP, messages=[{"role": "user", "content": SLEEP}])
+    names = ("q", "cursor", "limit", "prefix", "agent_id", "full", "after", "from", "to", "group_by", "purpose")
+    requests: list[tuple[str, str, dict[str, Any]]] = [
+        ("GET", row.path, {"params": {name: SLEEP}}) for row in ROUTES if row.query for name in names
+    ]
+    requests += [("GET", "/v1/me", {"headers": {"Authorization": f"Bearer {SLEEP}"}})]
+    requests += [
+        ("GET", "/v1/me", {"headers": {name: SLEEP}}) for name in ("traceparent", "If-Match", "Prefer", "Host")
+    ]
+    requests += [("PUT", f"/v1/agents/{agent['id']}/files/{SLEEP}", {"json": {"content": SLEEP}})]
+    requests += [("POST", "/v1/api-keys", {"json": {"name": SLEEP, "user_id": SLEEP}})]
+    ids = {"{agent_id}": agent["id"], "{session_id}": session["id"]}
+
+    for method, path, options in requests:
+        for name, id in ids.items():
+            path = path.replace(name, id)
+        started = time.perf_counter()
+        reply = await caller.call(method, path, **options)
+        assert (reply.status_code < 500, time.perf_counter() - started < 8) == (True, True)
+    assert (await caller.get(f"/v1/agents/{agent['id']}")).json()["name"] == SLEEP
