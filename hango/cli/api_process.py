@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import signal
@@ -31,11 +32,12 @@ def listen(host: str, port: int, *, tries: int) -> socket.socket:
     for candidate in range(port, min(port + tries, HIGHEST_PORT + 1)):
         try:
             return socket.create_server((host, candidate), family=family, backlog=2048)
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             failure = error
-            if not isinstance(error, OSError) or error.errno not in {48, 98, 13}:  # in use (macOS, Linux), not ours
+            if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 break
-    raise Unavailable(f"hango cannot listen on {host} port {port} ({failure}); set HANGO_HOST and HANGO_PORT.")
+    reason = str(failure.strerror).partition(" (while")[0]
+    raise Unavailable(f"hango cannot listen on {host} port {port} ({reason}); set HANGO_HOST and HANGO_PORT.")
 
 
 def url_of(listener: socket.socket) -> str:
