@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from hango.chain.deps import Deps
 from hango.chain.state import UNCHANGED, State, Wanted
-from hango.domain import SessionID
+from hango.domain import AgentID, MessageDigest, SessionID
 from hango.errors import Invalid, NotFound, Reason
 from hango.store import context_bases, messages
 from hango.store.connection import Scope
 from hango.store.context_bases import CurrentBase
+
+NO_SESSION = SessionID(UUID(int=0))
 
 
 async def current(scope: Scope, session_id: SessionID) -> CurrentBase:
@@ -17,6 +21,23 @@ async def current(scope: Scope, session_id: SessionID) -> CurrentBase:
     if base is None:
         raise NotFound
     return base
+
+
+async def current_of_agent(scope: Scope, agent_id: AgentID) -> CurrentBase:
+    """What an agent gives to every request of its sessions: a base without a history. Raises NotFound."""
+    base = await context_bases.current_agent(scope, agent_id)
+    if base is None:
+        raise NotFound
+    return CurrentBase(
+        session_id=NO_SESSION,
+        agent_id=base.agent_id,
+        agent_version_id=base.agent_version_id,
+        through_seq=0,
+        summary=None,
+        files=base.files,
+        overrides=base.overrides,
+        override_key=base.override_key,
+    )
 
 
 async def build_state(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted = UNCHANGED) -> State:
@@ -34,12 +55,10 @@ async def build_state(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wante
             summary = None
     agent = await deps.definition(scope, base.agent_version_id)
     row = deps.models.row(agent.model)
-    history = await messages.digests(
-        scope,
-        base.session_id,
-        after_seq=summary.through_seq if summary else 0,
-        through_seq=until or base.through_seq,
-    )
+    after, through = summary.through_seq if summary else 0, until or base.through_seq
+    history: list[MessageDigest] = []
+    if through > after:
+        history = await messages.digests(scope, base.session_id, after_seq=after, through_seq=through)
     return State(
         session_id=base.session_id,
         agent=agent,

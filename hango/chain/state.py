@@ -15,16 +15,12 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a caller changes for one call: unsaved overrides, saved ones lifted, extra user text, an earlier end.
-
-    `strict`: saved overrides that leave no valid request are an error, as when they are about to be saved.
-    """
+    """What a caller changes for one call: unsaved overrides, saved ones lifted, extra user text, an earlier end."""
 
     overrides: Sequence[Override] = ()
     include: Sequence[str] = ()
     message: str | None = None
     until: int | None = None
-    strict: bool = False
 
 
 UNCHANGED = Wanted()

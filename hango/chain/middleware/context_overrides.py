@@ -55,7 +55,7 @@ def _marked(state: State, draft: Draft, applied: Sequence[Applied]) -> Draft:
     if fault is None:
         return replace(marked, repair=mended, unmarked=unmarked)
     of_history = [one for one in applied if message_seq(one.override.part) is not None]
-    if state.wanted.strict or any(one.scope == CALL for one in of_history):
+    if any(one.scope == CALL for one in of_history):
         raise refused(fault, marked)
     logs.error(logs.Log.OVERRIDES_NOT_APPLIED)
     message = (
