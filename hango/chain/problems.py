@@ -53,8 +53,16 @@ def _of_params(agent: AgentDefinition, tools: set[str], dialect: Dialect) -> lis
         for name in agent.params
         if name not in dialect.params
     ]
-    choice = agent.params.get("tool_choice")
-    if isinstance(choice, dict) and choice.get("type") == "tool" and choice.get("name") not in tools:
+    if (named := _chosen(agent.params.get("tool_choice"))) is not None and named not in tools:
         message = "The parameter 'tool_choice' names a tool that is not sent: it falls back to auto."
         found.append(Detail(Reason.TOOL_CHOICE_DROPPED, message))
     return found
+
+
+def _chosen(choice: object) -> str | None:
+    """The tool that a `tool_choice` names, in the words of either API."""
+    if not isinstance(choice, dict) or choice.get("type") not in ("tool", "function"):
+        return None
+    function = choice.get("function")
+    name = function.get("name") if isinstance(function, dict) else choice.get("name")
+    return str(name)
