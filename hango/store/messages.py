@@ -110,7 +110,7 @@ async def digests(scope: Scope, session_id: UUID, *, after_seq: int, through_seq
     joined = await rows.join_digests(
         scope.conn, tenant_id=scope.tenant_id, session_id=session_id, after=after_seq, through=through_seq
     )
-    return _digests.decode(one(joined))
+    return [digest for text in joined for digest in _digests.decode(text)]
 
 
 async def tokens(scope: Scope, session_id: UUID, *, after_seq: int, through_seq: int) -> int:

@@ -182,9 +182,18 @@ async def get_body(
 
 
 JOIN_DIGESTS = """\
-select convert_to('[' || coalesce(string_agg(digest, ',' order by seq), '') || ']', 'UTF8')::bytea as digests
-from messages
-where tenant_id = %(tenant_id)s and session_id = %(session_id)s and seq > %(after)s::integer and seq <= %(through)s::integer
+select
+  (
+    select convert_to('[' || coalesce(string_agg(m.digest, ',' order by m.seq), '') || ']', 'UTF8')
+    from messages m
+    where m.tenant_id = %(tenant_id)s
+      and m.session_id = %(session_id)s
+      and m.seq > chunk.start
+      and m.seq <= chunk.start + 256
+      and m.seq <= %(through)s::integer
+  )::bytea as digests
+from generate_series(%(after)s::integer, %(through)s::integer - 1, 256) as chunk (start)
+order by chunk.start
 """
 
 
@@ -193,13 +202,13 @@ async def join_digests(
     *,
     tenant_id: UUID,
     session_id: UUID,
-    after: int,
     through: int,
-) -> bytes | None:
-    """The digests of a stretch as one JSON array: one row is read several times faster than ten thousand, and bytes faster than text, because the JSON reader takes bytes."""
+    after: int,
+) -> list[bytes]:
+    """The digests of a stretch as JSON arrays of 256: an array is read several times faster than as many rows, and one text of all is slower again, because its memory is taken anew at every call. Bytes, because the JSON reader takes bytes."""
     cursor = conn.cursor(row_factory=scalar_row, binary=True)
-    await cursor.execute(JOIN_DIGESTS, {"tenant_id": tenant_id, "session_id": session_id, "after": after, "through": through})
-    return await cursor.fetchone()
+    await cursor.execute(JOIN_DIGESTS, {"tenant_id": tenant_id, "session_id": session_id, "through": through, "after": after})
+    return await cursor.fetchall()
 
 
 SUM_TOKENS = """\

@@ -51,12 +51,21 @@ select content
 from message_bodies
 where tenant_id = @tenant_id and session_id = @session_id and seq = @seq;
 
--- name: join_digests :one
--- The digests of a stretch as one JSON array: one row is read several times faster than ten thousand, and bytes faster
--- than text, because the JSON reader takes bytes.
-select convert_to('[' || coalesce(string_agg(digest, ',' order by seq), '') || ']', 'UTF8')::bytea as digests
-from messages
-where tenant_id = @tenant_id and session_id = @session_id and seq > @after::integer and seq <= @through::integer;
+-- name: join_digests :many
+-- The digests of a stretch as JSON arrays of 256: an array is read several times faster than as many rows, and one text
+-- of all is slower again, because its memory is taken anew at every call. Bytes, because the JSON reader takes bytes.
+select
+  (
+    select convert_to('[' || coalesce(string_agg(m.digest, ',' order by m.seq), '') || ']', 'UTF8')
+    from messages m
+    where m.tenant_id = @tenant_id
+      and m.session_id = @session_id
+      and m.seq > chunk.start
+      and m.seq <= chunk.start + 256
+      and m.seq <= @through::integer
+  )::bytea as digests
+from generate_series(@after::integer, sqlc.arg(through)::integer - 1, 256) as chunk (start)
+order by chunk.start;
 
 -- name: sum_tokens :one
 -- The tokens of a stretch: the difference of two running sums, however long it is.
