@@ -29,14 +29,14 @@ async def record(
     scope: Scope,
     *,
     purpose: Purpose,
-    run_id: UUID,
+    run_id: UUID | None,
     session_id: UUID,
     model: str,
     usage: Usage,
     cost_usd: float | None,
     estimated: bool = False,
 ) -> UUID:
-    """One model call of the caller, counted against the tenant's quota of this month."""
+    """One model call of the caller, counted against the tenant's quota of this month; a try has no run."""
     record_id = new_id()
     await rows.record_usage(
         scope.conn,
@@ -113,7 +113,7 @@ def _record(row: rows.ListUsageRow) -> UsageRecord:
     return UsageRecord(
         id=row.id,
         purpose=Purpose(row.purpose),
-        run_id=RunID(row.run_id),
+        run_id=None if row.run_id is None else RunID(row.run_id),
         session_id=SessionID(row.session_id),
         model=row.model,
         input_tokens=row.input_tokens,

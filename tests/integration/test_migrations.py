@@ -6,10 +6,14 @@ import re
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from hango.errors import Unavailable
 from hango.migrations import runner
@@ -33,9 +37,9 @@ def empty(services: Services) -> Iterator[Database]:
     drop_database(services, name)
 
 
-def question(dsn: str, sql: str) -> object:
+def question(dsn: str, query: str) -> object:
     with psycopg.connect(dsn) as conn:
-        row = conn.execute(sql.encode()).fetchone()
+        row = conn.execute(query.encode()).fetchone()
     assert row is not None
     return row[0]
 
@@ -62,6 +66,54 @@ def test_every_down_undoes_its_up(empty: Database) -> None:
         runner.down(empty.owner_dsn, version - 1)
         assert snapshot(empty.superuser_dsn) == before, NAMES[version - 1]
         assert runner.up(empty.owner_dsn, version) == [NAMES[version - 1]]
+
+
+def test_taking_tries_back_keeps_what_they_cost(empty: Database) -> None:
+    """Down copies the usage of tries to usage_records_removed, whatever the tenant, before it deletes it; up and down
+    again adds to it."""
+    version = NAMES.index("00008_context_overrides") + 1
+    runner.up(empty.owner_dsn, version)
+    tenants = [add_usage(empty, "run", "context_try") for _ in range(2)]
+
+    runner.down(empty.owner_dsn, version - 1)
+    kept = records(empty, "usage_records_removed")
+    left = records(empty, "usage_records")
+    runner.up(empty.owner_dsn, version)
+    tenants += [add_usage(empty, "context_try")]
+    runner.down(empty.owner_dsn, version - 1)
+
+    assert kept == sorted((tenant, "context_try", None, 11, Decimal("0.125")) for tenant in tenants[:2])
+    assert left == sorted((tenant, "run", tenant, 11, Decimal("0.125")) for tenant in tenants[:2])
+    assert records(empty, "usage_records_removed") == sorted([*kept, (tenants[2], "context_try", None, 11, kept[0][4])])
+    assert records(empty, "usage_records") == left
+    with psycopg.connect(empty.superuser_dsn) as conn:
+        walled = conn.execute(
+            "select relrowsecurity and relforcerowsecurity, relacl is null or relacl::text not like '%hango_app%'"
+            " from pg_class where relname in ('usage_records', 'usage_records_removed') order by relname"
+        ).fetchall()
+    assert walled == [(True, False), (True, True)]
+
+
+def add_usage(database: Database, *purposes: str) -> UUID:
+    """A tenant with a record a purpose; only those of a run have one. The one id is everything's."""
+    id = uuid4()
+    with psycopg.connect(database.superuser_dsn) as conn, conn.cursor() as cursor:
+        # Without the rows that its keys need: agent, version, session, run.
+        cursor.execute("set local session_replication_role = replica")
+        for purpose in purposes:
+            cursor.execute(
+                "insert into usage_records (tenant_id, id, purpose, run_id, session_id, user_id, model, input_tokens,"
+                " output_tokens, cache_read_tokens, cache_write_tokens, cost_usd)"
+                " values (%s, %s, %s, %s, %s, %s, 'a/x', 11, 12, 13, 14, 0.125)",
+                (id, uuid4(), purpose, id if purpose == "run" else None, id, id),
+            )
+    return id
+
+
+def records(database: Database, table: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(database.superuser_dsn) as conn:
+        query = sql.SQL("select tenant_id, purpose, run_id, input_tokens, cost_usd from {} order by tenant_id, purpose")
+        return conn.execute(query.format(sql.Identifier(table))).fetchall()
 
 
 def test_the_schema_is_the_one_in_review(database: Database) -> None:

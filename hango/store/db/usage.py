@@ -31,7 +31,7 @@ async def record_usage(
     tenant_id: UUID,
     id: UUID,
     purpose: str,
-    run_id: UUID,
+    run_id: UUID | None,
     session_id: UUID,
     user_id: UUID,
     model: str,
@@ -42,7 +42,7 @@ async def record_usage(
     cost_usd: Decimal | None,
     estimated: bool,
 ) -> None:
-    """One model call."""
+    """One model call; without a run when it was a try."""
     cursor = conn.cursor()
     await cursor.execute(RECORD_USAGE, {"tenant_id": tenant_id, "id": id, "purpose": purpose, "run_id": run_id, "session_id": session_id, "user_id": user_id, "model": model, "input_tokens": input_tokens, "output_tokens": output_tokens, "cache_read_tokens": cache_read_tokens, "cache_write_tokens": cache_write_tokens, "cost_usd": cost_usd, "estimated": estimated})
 
@@ -137,7 +137,7 @@ limit %(most)s
 class ListUsageRow:
     id: UUID
     purpose: str
-    run_id: UUID
+    run_id: UUID | None
     session_id: UUID
     model: str
     input_tokens: int

@@ -1,11 +1,11 @@
 -- name: record_usage :exec
--- One model call.
+-- One model call; without a run when it was a try.
 insert into usage_records (
   tenant_id, id, purpose, run_id, session_id, user_id, model, input_tokens, output_tokens, cache_read_tokens,
   cache_write_tokens, cost_usd, estimated
 )
 values (
-  @tenant_id, @id, @purpose, @run_id, @session_id, @user_id, @model, @input_tokens, @output_tokens,
+  @tenant_id, @id, @purpose, sqlc.narg(run_id), @session_id, @user_id, @model, @input_tokens, @output_tokens,
   @cache_read_tokens, @cache_write_tokens, sqlc.narg(cost_usd), @estimated
 );
 
