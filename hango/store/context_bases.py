@@ -16,10 +16,12 @@ from hango.domain import (
     BaseID,
     FileVersion,
     FileVersionID,
+    SavedOverride,
     SessionID,
     Summary,
     SummaryID,
 )
+from hango.store import context_overrides
 from hango.store.connection import Scope, one
 from hango.store.db import context_bases as rows
 from hango.store.ids import new_id
@@ -41,7 +43,8 @@ class CurrentBase:
     """All that a request of a session is made of but its messages: as it is now, or as it was when it was kept.
 
     `files`, by path, are those that the agent's version needs: its memory, and its skills, of which one more than
-    MAX_SKILLS is there when there are more.
+    MAX_SKILLS is there when there are more. `overrides` are the saved ones: the agent's in the order they were given,
+    then the session's; `override_key` is the same for the same rows, "" for none.
     """
 
     session_id: SessionID
@@ -51,6 +54,19 @@ class CurrentBase:
     summary: Summary | None
     files: tuple[FileVersion, ...]
     override_set_id: UUID | None = None
+    overrides: tuple[SavedOverride, ...] = ()
+    override_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentBase:
+    """What every request of an agent is made of, whatever the session. The fields are those of CurrentBase."""
+
+    agent_id: AgentID
+    agent_version_id: AgentVersionID
+    files: tuple[FileVersion, ...]
+    overrides: tuple[SavedOverride, ...] = ()
+    override_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +85,10 @@ class ContextBase:
 
 async def current(scope: Scope, session_id: UUID) -> CurrentBase | None:
     """What the next request of a session is made of, read in one statement. None: no such session."""
-    row = await rows.current_base(
-        scope.conn,
-        tenant_id=scope.tenant_id,
-        session_id=session_id,
-        most_chars=MAX_FILE_CHARS,
-        most_memory=MAX_MEMORY_FILES,
-        most_skills=MAX_SKILLS + 1,
-    )
+    row = await _current(scope, session_id=session_id)
     if row is None:
         return None
+    overrides, override_key = context_overrides.from_json(row.overrides)
     return CurrentBase(
         session_id=SessionID(session_id),
         agent_id=AgentID(row.agent_id),
@@ -86,11 +96,28 @@ async def current(scope: Scope, session_id: UUID) -> CurrentBase | None:
         through_seq=row.last_seq,
         summary=summary_of(row.summary_id, row.summary_text, row.summary_through_seq),
         files=_read_files(row.files),
+        overrides=overrides,
+        override_key=override_key,
+    )
+
+
+async def current_agent(scope: Scope, agent_id: UUID) -> AgentBase | None:
+    """What the next request of any session of an agent has from the agent. None: no such agent."""
+    row = await _current(scope, agent_id=agent_id)
+    if row is None:
+        return None
+    overrides, override_key = context_overrides.from_json(row.overrides)
+    return AgentBase(
+        agent_id=AgentID(row.agent_id),
+        agent_version_id=AgentVersionID(row.agent_version_id),
+        files=_read_files(row.files),
+        overrides=overrides,
+        override_key=override_key,
     )
 
 
 async def find_or_create(scope: Scope, base: CurrentBase) -> BaseID:
-    """Keep a base; equal bases of a tenant are one row."""
+    """Keep a base; equal bases of a tenant are one row. Of saved overrides it keeps what `override_set_id` names."""
     summary_id = base.summary.id if base.summary else None
     file_ids = [file.version_id for file in base.files]
     hash = _hash(base, summary_id, file_ids)
@@ -139,6 +166,20 @@ async def load(scope: Scope, base: ContextBase) -> CurrentBase | None:
         summary=summary_of(base.summary_id, row.summary_text, row.summary_through_seq),
         files=_read_files(row.files),
         override_set_id=base.override_set_id,
+    )
+
+
+async def _current(
+    scope: Scope, *, session_id: UUID | None = None, agent_id: UUID | None = None
+) -> rows.CurrentBaseRow | None:
+    return await rows.current_base(
+        scope.conn,
+        tenant_id=scope.tenant_id,
+        session_id=session_id,
+        agent_id=agent_id,
+        most_chars=MAX_FILE_CHARS,
+        most_memory=MAX_MEMORY_FILES,
+        most_skills=MAX_SKILLS + 1,
     )
 
 

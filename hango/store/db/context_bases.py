@@ -63,12 +63,40 @@ select
       )
     ) n
     join file_versions w on w.tenant_id = s.tenant_id and w.id = n.id
-  )::text as files
-from sessions s
+  )::text as files,
+  (
+    select
+      coalesce(
+        json_agg(
+          json_build_array(
+            o.id, o.part, o.action, o.replacement, o.against, o.scope, o.created_by, o.created_at
+          )
+          order by o.scope, o.position
+        ),
+        '[]'
+      )
+    from (
+      select 'agent' as scope, c.id, c.position, c.part, c.action, c.replacement, c.against, c.created_by, c.created_at
+      from context_overrides c
+      where c.tenant_id = s.tenant_id and c.agent_id = s.agent_id
+      union all
+      select 'session' as scope, c.id, c.position, c.part, c.action, c.replacement, c.against, c.created_by, c.created_at
+      from context_overrides c
+      where c.tenant_id = s.tenant_id and c.session_id = s.session_id
+    ) o
+  )::text as overrides
+from (
+  select t.tenant_id, t.agent_id, t.id as session_id, t.last_seq, t.summary_id
+  from sessions t
+  where t.tenant_id = %(tenant_id)s and t.id = %(session_id)s::uuid and t.deleted_at is null
+  union all
+  select t.tenant_id, t.id as agent_id, null as session_id, 0 as last_seq, null as summary_id
+  from agents t
+  where t.tenant_id = %(tenant_id)s and t.id = %(agent_id)s::uuid and t.deleted_at is null
+) s
 join agents a on a.tenant_id = s.tenant_id and a.id = s.agent_id
 join agent_versions v on v.tenant_id = a.tenant_id and v.id = a.current_version_id
 left join summaries m on m.tenant_id = s.tenant_id and m.id = s.summary_id
-where s.tenant_id = %(tenant_id)s and s.id = %(session_id)s and s.deleted_at is null
 """
 
 
@@ -81,6 +109,7 @@ class CurrentBaseRow:
     summary_text: str | None
     summary_through_seq: int | None
     files: str
+    overrides: str
 
 
 async def current_base(
@@ -90,11 +119,12 @@ async def current_base(
     most_chars: int,
     most_skills: int,
     tenant_id: UUID,
-    session_id: UUID,
+    session_id: UUID | None,
+    agent_id: UUID | None,
 ) -> CurrentBaseRow | None:
-    """All that the next request of a session is made of but its messages, in one statement. Files come as one JSON text: the memory that the agent's version names (the text of the first ones, in the agent's order) and its skills (one more than are taken, so that a reader sees that there are more)."""
+    """All that the next request of a session is made of but its messages, in one statement; or of an agent without a session. Files come as one JSON text: the memory that the agent's version names (the text of the first ones, in the agent's order) and its skills (one more than are taken, so that a reader sees that there are more). So do saved overrides."""
     cursor = conn.cursor(row_factory=args_row(CurrentBaseRow))
-    await cursor.execute(CURRENT_BASE, {"most_memory": most_memory, "most_chars": most_chars, "most_skills": most_skills, "tenant_id": tenant_id, "session_id": session_id})
+    await cursor.execute(CURRENT_BASE, {"most_memory": most_memory, "most_chars": most_chars, "most_skills": most_skills, "tenant_id": tenant_id, "session_id": session_id, "agent_id": agent_id})
     return await cursor.fetchone()
 
 

@@ -1,7 +1,7 @@
 -- name: current_base :one
--- All that the next request of a session is made of but its messages, in one statement. Files come as one JSON text: the
--- memory that the agent's version names (the text of the first ones, in the agent's order) and its skills (one more than
--- are taken, so that a reader sees that there are more).
+-- All that the next request of a session is made of but its messages, in one statement; or of an agent without a session.
+-- Files come as one JSON text: the memory that the agent's version names (the text of the first ones, in the agent's
+-- order) and its skills (one more than are taken, so that a reader sees that there are more). So do saved overrides.
 select
   s.agent_id,
   s.last_seq,
@@ -51,12 +51,40 @@ select
       )
     ) n
     join file_versions w on w.tenant_id = s.tenant_id and w.id = n.id
-  )::text as files
-from sessions s
+  )::text as files,
+  (
+    select
+      coalesce(
+        json_agg(
+          json_build_array(
+            o.id, o.part, o.action, o.replacement, o.against, o.scope, o.created_by, o.created_at
+          )
+          order by o.scope, o.position
+        ),
+        '[]'
+      )
+    from (
+      select 'agent' as scope, c.id, c.position, c.part, c.action, c.replacement, c.against, c.created_by, c.created_at
+      from context_overrides c
+      where c.tenant_id = s.tenant_id and c.agent_id = s.agent_id
+      union all
+      select 'session' as scope, c.id, c.position, c.part, c.action, c.replacement, c.against, c.created_by, c.created_at
+      from context_overrides c
+      where c.tenant_id = s.tenant_id and c.session_id = s.session_id
+    ) o
+  )::text as overrides
+from (
+  select t.tenant_id, t.agent_id, t.id as session_id, t.last_seq, t.summary_id
+  from sessions t
+  where t.tenant_id = @tenant_id and t.id = sqlc.narg(session_id)::uuid and t.deleted_at is null
+  union all
+  select t.tenant_id, t.id as agent_id, null as session_id, 0 as last_seq, null as summary_id
+  from agents t
+  where t.tenant_id = @tenant_id and t.id = sqlc.narg(agent_id)::uuid and t.deleted_at is null
+) s
 join agents a on a.tenant_id = s.tenant_id and a.id = s.agent_id
 join agent_versions v on v.tenant_id = a.tenant_id and v.id = a.current_version_id
-left join summaries m on m.tenant_id = s.tenant_id and m.id = s.summary_id
-where s.tenant_id = @tenant_id and s.id = @session_id and s.deleted_at is null;
+left join summaries m on m.tenant_id = s.tenant_id and m.id = s.summary_id;
 
 -- name: load_base :one
 -- The same of a base that was kept: everything by its id.
