@@ -119,11 +119,17 @@ async def update_agent(call: Call[Agent, AgentPatch]) -> AgentOut:
     definition = await asyncio.to_thread(agent_rules.apply, wanted, agent.definition)
     given = wanted.model_fields_set
     async with call.deps.store.begin(call.principal) as scope:
+        now = await agents.hold(scope, agent.id)
+        if now is None:
+            raise NotFound
+        if now.version_id != agent.version_id:
+            # Somebody changed it meanwhile: this change goes on top of theirs.
+            definition = agent_rules.apply(wanted, now.definition)
         changed = await agents.update(
             scope,
-            agent.id,
-            name=wanted.name if "name" in given else agent.name,
-            shared=wanted.shared if "shared" in given else agent.shared,
+            now.id,
+            name=wanted.name if "name" in given else now.name,
+            shared=wanted.shared if "shared" in given else now.shared,
             definition=definition,
         )
         await audit.record(scope, AuditAction.AGENT_UPDATE, "agent", agent.id, _changed(wanted))

@@ -57,6 +57,12 @@ async def create(scope: Scope, name: str, shared: bool, definition: AgentDefinit
     return await _known(scope, agent_id)
 
 
+async def hold(scope: Scope, agent_id: UUID) -> Agent | None:
+    """The agent as it is now, which nobody else changes until the transaction ends."""
+    await rows.lock_agent(scope.conn, tenant_id=scope.tenant_id, id=agent_id)
+    return await get(scope, agent_id)
+
+
 async def update(scope: Scope, agent_id: UUID, *, name: str, shared: bool, definition: AgentDefinition) -> Agent:
     """All that an agent is, as it is to be; what does not change makes no version. Raises NotFound."""
     await rows.lock_agent(scope.conn, tenant_id=scope.tenant_id, id=agent_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from tests.people import Person
@@ -107,6 +108,30 @@ async def test_a_patch_that_changes_nothing_changes_nothing(caller: Person) -> N
 
     for body in ({}, {name: made[name] for name in WHOLE}):
         assert (await caller.patch(path, json=body)).json() == made
+
+
+async def test_changes_at_once_are_all_kept(caller: Person) -> None:
+    """Ten PATCHes of different fields at once: none undoes another."""
+    agent = await caller.agent()
+    changes: dict[str, Any] = {
+        "name": "new",
+        "model": "openai/gpt-6",
+        "shared": True,
+        "system": [{"name": "agent", "text": "x"}],
+        "tools": WHOLE["tools"],
+        "memory": ["/a"],
+        "allowed_tools": ["look"],
+        "max_output_tokens": 7,
+        "params": {"seed": 1},
+        "cache": {"enabled": False, "ttl": "5m"},
+    }
+
+    await asyncio.gather(
+        *[caller.patch(f"/v1/agents/{agent['id']}", json={name: value}) for name, value in changes.items()]
+    )
+
+    after = (await caller.get(f"/v1/agents/{agent['id']}")).json()
+    assert {name: after[name] for name in changes} == changes
 
 
 async def test_a_refused_patch_changes_nothing(caller: Person) -> None:
