@@ -16,17 +16,32 @@ import pytest
 from psycopg import sql
 
 import hango.store
-from hango.domain import Agent, AuditAction, Principal, Purpose, Role, Session, SessionID
+from hango.domain import Agent, AuditAction, OverrideAction, PartID, Principal, Purpose, Role, Session, SessionID
 from hango.errors import HangoError, Invalid, NotFound
 from hango.messages import Usage
-from hango.store import agents, api_keys, audit, context_bases, files, messages, sessions, tenants, usage, users
+from hango.store import (
+    agents,
+    api_keys,
+    audit,
+    context_bases,
+    context_overrides,
+    files,
+    messages,
+    sessions,
+    tenants,
+    usage,
+    users,
+)
 from hango.store.connection import Scope, Store
 from hango.store.context_bases import ContextBase, CurrentBase
+from hango.store.context_overrides import NewOverride
 from hango.store.failures import StatementRefused
 from tests.conftest import Database
 from tests.rows import DEFINITION, make_agent, make_run, make_session, make_tenant, said
 
 PATH = "/memories/AGENTS.md"
+NO_TOOL = NewOverride(PartID("tool:ls"), OverrideAction.EXCLUDE, None, "")
+NO_MESSAGE = NewOverride(PartID("message:2"), OverrideAction.EXCLUDE, None, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +126,21 @@ CASES: dict[str, Case] = {
     "audit.list_all": Case(lambda s, t: mapped(audit.list_all(s), lambda page: len(page.data)), 3),
     "audit.record": Case(record_event, [True]),  # a name alone: an event has no key to its target
     "context_bases.current": Case(lambda s, t: context_bases.current(s, t.session.id), None),
+    "context_bases.current_agent": Case(lambda s, t: context_bases.current_agent(s, t.agent.id), None),
     "context_bases.find_or_create": Case(lambda s, t: context_bases.find_or_create(s, t.current), StatementRefused),
     "context_bases.get": Case(lambda s, t: context_bases.get(s, t.base.id), None),
     "context_bases.load": Case(lambda s, t: context_bases.load(s, t.base), None),
+    "context_overrides.count_active": Case(lambda s, t: context_overrides.count_active(s), 0),
+    "context_overrides.hold_agent": Case(lambda s, t: context_overrides.hold_agent(s, t.agent.id), NotFound),
+    "context_overrides.hold_session": Case(lambda s, t: context_overrides.hold_session(s, t.session.id), NotFound),
+    "context_overrides.list_for_agent": Case(lambda s, t: context_overrides.list_for_agent(s, t.agent.id), []),
+    "context_overrides.list_for_session": Case(lambda s, t: context_overrides.list_for_session(s, t.session.id), []),
+    "context_overrides.replace_for_agent": Case(
+        lambda s, t: context_overrides.replace_for_agent(s, t.agent.id, [NO_TOOL]), NotFound
+    ),
+    "context_overrides.replace_for_session": Case(
+        lambda s, t: context_overrides.replace_for_session(s, t.session.id, []), NotFound
+    ),
     "files.delete": Case(lambda s, t: files.delete(s, t.agent.id, PATH), False),
     "files.list_under": Case(lambda s, t: mapped(files.list_under(s, t.agent.id, "/"), lambda page: page.data), ()),
     "files.read": Case(lambda s, t: files.read(s, t.agent.id, PATH), None),
@@ -168,6 +195,8 @@ async def theirs(store: Store) -> Theirs:
         await files.write(scope, agent.id, PATH, "a memory")
         session = await make_session(scope, agent, ["a question", "an answer"])
         run_id = await make_run(scope, session)
+        await context_overrides.replace_for_agent(scope, agent.id, [NO_TOOL])
+        await context_overrides.replace_for_session(scope, session.id, [NO_MESSAGE])
         current = await context_bases.current(scope, session.id)
         assert current is not None
         base = await context_bases.get(scope, await context_bases.find_or_create(scope, current))
