@@ -114,11 +114,18 @@ def migrate_up(
 
 @migrate_app.command("down")
 def migrate_down(
-    target: Annotated[int, typer.Option("--to", min=0, help="The last migration to keep; 0 keeps none.")],
+    target: Annotated[
+        int | None,
+        typer.Option("--to", min=0, help="The last migration to keep; 0 keeps none. Default: all but the last."),
+    ] = None,
 ) -> None:
-    """Revert every migration above the given one, with its data. Example: hango migrate down --to 6"""
+    """Revert the last migration, or all above the given one, with their data. Example: hango migrate down --to 6"""
     with database(Settings.from_env()) as services:
-        done = runner.down(services.owner_url.reveal(), target)
+        url = services.owner_url.reveal()
+        if target is None:
+            applied = [one.version for one in runner.status(url) if one.applied_at]
+            target = max(applied, default=1) - 1
+        done = runner.down(url, target)
     _tell("reverted", done)
 
 
