@@ -44,7 +44,7 @@ class CurrentBase:
 
     `files`, by path, are those that the agent's version needs: its memory, and its skills, of which one more than
     MAX_SKILLS is there when there are more. `overrides` are the saved ones: the agent's in the order they were given,
-    then the session's; `override_key` is the same for the same rows, "" for none.
+    then the session's; `override_key` is equal for equal ones, "" for none.
     """
 
     session_id: SessionID

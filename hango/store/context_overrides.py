@@ -19,8 +19,8 @@ from hango.store.connection import Scope, one
 from hango.store.db import context_overrides as rows
 from hango.store.ids import new_id
 
-# A row's id, then what it holds in the order of SavedOverride's fields.
-_Saved = tuple[UUID, str, OverrideAction, str | None, str, OverrideScope, UUID, datetime]
+# An override in the order of SavedOverride's fields.
+_Saved = tuple[str, OverrideAction, str | None, str, OverrideScope, UUID, datetime]
 _saved = msgspec.json.Decoder(list[_Saved])
 
 
@@ -77,15 +77,15 @@ async def count_active(scope: Scope) -> int:
 
 
 def from_json(text: str) -> tuple[tuple[SavedOverride, ...], str]:
-    """The overrides of a base, and their key: the same rows, the same key; "" for none."""
+    """The overrides of a base, and their key: equal sets, equal keys; "" for none."""
     found = _saved.decode(text)
     if not found:
         return (), ""
     overrides = tuple(
         SavedOverride(PartID(part), action, replacement, against, scope, UserID(created_by), created_at)
-        for _, part, action, replacement, against, scope, created_by, created_at in found
+        for part, action, replacement, against, scope, created_by, created_at in found
     )
-    return overrides, sha256(b"".join(saved[0].bytes for saved in found)).hexdigest()
+    return overrides, sha256(text.encode()).hexdigest()
 
 
 async def _list(scope: Scope, of: OverrideScope, target_id: UUID) -> list[SavedOverride]:

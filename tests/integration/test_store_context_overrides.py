@@ -8,9 +8,10 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from hango.domain import OverrideAction, OverrideScope, PartID, Principal, SavedOverride
+from hango.domain import OverrideAction, OverrideScope, PartID, Principal, Purpose, SavedOverride, UsageRecord
 from hango.errors import NotFound
-from hango.store import agents, context_bases, context_overrides, files, messages, sessions
+from hango.messages import Usage
+from hango.store import agents, context_bases, context_overrides, files, messages, sessions, tenants, usage
 from hango.store.connection import Store
 from hango.store.context_bases import AgentBase
 from hango.store.context_overrides import NewOverride
@@ -258,7 +259,7 @@ async def someone_waits(store: Store, who: Principal) -> None:
 
 
 async def test_a_base_has_the_saved_overrides(store: Store, admin: Principal) -> None:
-    """The current base has the agent's set, then the session's, in the order they were given, and a key of the rows."""
+    """The current base has the agent's set, then the session's, in the order they were given, and their key."""
     async with store.begin(admin) as scope:
         agent = await make_agent(scope)
         session, other = await make_session(scope, agent, ["one"]), await make_session(scope, agent)
@@ -329,3 +330,26 @@ async def test_active_overrides_are_those_of_what_is_there(store: Store, admin: 
         counts.append(await context_overrides.count_active(scope))
 
     assert counts == [0, 3, 2, 0, 0]
+
+
+async def test_a_call_without_a_run_is_recorded(store: Store, admin: Principal) -> None:
+    """usage_records takes purpose context_try and no run, and the call counts against the quota like any other."""
+    async with store.begin(admin) as scope:
+        session = await make_session(scope, await make_agent(scope))
+        record_id = await usage.record(
+            scope,
+            purpose=Purpose.CONTEXT_TRY,
+            run_id=None,
+            session_id=session.id,
+            model="offline/extract",
+            usage=Usage(5, 7),
+            cost_usd=None,
+        )
+        found = (await usage.records(scope, purpose=Purpose.CONTEXT_TRY)).data
+        tenant = await tenants.get(scope)
+
+    now = session.created_at  # one transaction has one time
+    assert found == (
+        UsageRecord(record_id, Purpose.CONTEXT_TRY, None, session.id, "offline/extract", 5, 7, 0, 0, None, False, now),
+    )
+    assert tenant.quota_used == 12

@@ -68,19 +68,17 @@ select
     select
       coalesce(
         json_agg(
-          json_build_array(
-            o.id, o.part, o.action, o.replacement, o.against, o.scope, o.created_by, o.created_at
-          )
+          json_build_array(o.part, o.action, o.replacement, o.against, o.scope, o.created_by, o.created_at)
           order by o.scope, o.position
         ),
         '[]'
       )
     from (
-      select 'agent' as scope, c.id, c.position, c.part, c.action, c.replacement, c.against, c.created_by, c.created_at
+      select 'agent' as scope, c.position, c.part, c.action, c.replacement, c.against, c.created_by, c.created_at
       from context_overrides c
       where c.tenant_id = s.tenant_id and c.agent_id = s.agent_id
       union all
-      select 'session' as scope, c.id, c.position, c.part, c.action, c.replacement, c.against, c.created_by, c.created_at
+      select 'session' as scope, c.position, c.part, c.action, c.replacement, c.against, c.created_by, c.created_at
       from context_overrides c
       where c.tenant_id = s.tenant_id and c.session_id = s.session_id
     ) o
