@@ -95,6 +95,6 @@ def _redis(url: str) -> Redis:
 
 
 async def _refused_by_router(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException) and error.status_code != 404:
-        return problem(error.status_code, "invalid", "The request cannot be answered here.")
-    return not_found()
+    if isinstance(error, HTTPException) and error.status_code == 404:
+        return not_found()
+    return problem(400, "invalid", "The request cannot be answered here.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from http import HTTPStatus
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -15,6 +14,28 @@ from hango.errors import Detail, HangoError, NotFound, RateLimited, Unavailable
 PROBLEM_JSON = "application/problem+json"
 # Long enough for a restart of a database, short enough that a script does not give up.
 UNAVAILABLE_RETRY_SECONDS = 2
+
+
+# RFC 9110's words; those of Python's own table changed between its versions.
+TITLES: Mapping[int, str] = {
+    200: "OK",
+    201: "Created",
+    204: "No Content",
+    400: "Bad Request",
+    401: "Unauthorized",
+    402: "Payment Required",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    409: "Conflict",
+    412: "Precondition Failed",
+    413: "Content Too Large",
+    422: "Unprocessable Content",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
 
 
 class ProblemDetail(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,7 +64,7 @@ def as_response(error: HangoError) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(UNAVAILABLE_RETRY_SECONDS)
-    if error.status == HTTPStatus.UNAUTHORIZED:
+    if error.status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="hango"'
     errors = [_detail(one) for one in error.errors]
     return problem(error.status, error.closed_code, str(error), errors=errors, headers=headers)
@@ -57,7 +78,7 @@ def problem(
     errors: list[ProblemDetail] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    body = ProblemDocument("about:blank", HTTPStatus(status).phrase, status, detail, code, errors or UNSET)
+    body = ProblemDocument("about:blank", TITLES[status], status, detail, code, errors or UNSET)
     return Response(msgspec.json.encode(body), status, headers, media_type=PROBLEM_JSON)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from hango import __version__
 from hango.api.authz import ADMIN, MEMBER, PUBLIC
 from hango.api.endpoint import JSON, Row
-from hango.api.errors import PROBLEM_JSON, ProblemDocument
+from hango.api.errors import PROBLEM_JSON, TITLES, ProblemDocument
 
 REF = "#/components/schemas/{model}"
 ABOUT = (
@@ -140,20 +139,20 @@ def _without_null(schema: Schema) -> Schema:
 def _responses(row: Row, replies: dict[Any, Schema]) -> Schema:
     made: Schema = {}
     for status in sorted({row.status, *row.also}):
-        answer: Schema = {"description": HTTPStatus(status).phrase}
+        answer: Schema = {"description": TITLES[status]}
         if row.reply is not None:
             schemas = [replies[one] for one in reply_types(row)]
             schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
             answer["content"] = {row.media_type: {"schema": schema}}
-        if status == HTTPStatus.CREATED:
+        if status == 201:
             answer["headers"] = {"Location": {"schema": {"type": "string"}}}
         made[str(status)] = answer
     for status in refusals(row):
         answer = {
-            "description": HTTPStatus(status).phrase,
+            "description": TITLES[status],
             "content": {PROBLEM_JSON: {"schema": replies[ProblemDocument]}},
         }
-        if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+        if status in (429, 503):
             answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
         made[str(status)] = answer
     return made
