@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hango import config
-from hango.telemetry.names import HISTOGRAMS, Metric
+from hango.telemetry.names import GAUGES, HISTOGRAMS, Metric
 from tools import cli_help, http_docs
 
 ROOT = Path(__file__).resolve().parent.parent
+UNITS = {"s": "seconds", "{override}": "overrides"}
 BLOCK = re.compile(r"(<!-- made: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -27,7 +28,13 @@ def settings() -> str:
 
 
 def metrics() -> str:
-    rows = [f"| `{name}` | histogram | {_unit(name)} | {HISTOGRAMS[name].meaning} |" for name in Metric]
+    kinds = {"histogram": HISTOGRAMS, "gauge": GAUGES}
+    rows = [
+        f"| `{name}` | {kind} | {UNITS[table[name].unit]} | {table[name].meaning} |"
+        for name in Metric
+        for kind, table in kinds.items()
+        if name in table
+    ]
     return "\n".join(["| metric | kind | unit | meaning |", "|---|---|---|---|", *rows, ""])
 
 
@@ -41,10 +48,6 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "accesses": http_docs.accesses,
     "route-access": http_docs.route_access,
 }
-
-
-def _unit(name: Metric) -> str:
-    return {"s": "seconds"}[HISTOGRAMS[name].unit]
 
 
 def _code(default: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hango.api.endpoint import Call
 from hango.api.fields import Body, Query, Whole
-from hango.chain import context, context_overrides
+from hango.chain import context, context_overrides, saved_overrides
 from hango.chain.context import Drafted
 from hango.chain.full_part import FullPart
 from hango.chain.parts import parse
@@ -19,7 +19,8 @@ from hango.chain.window import Window
 from hango.domain import Session
 from hango.errors import Invalid, Reason
 from hango.messages import is_blank
-from hango.telemetry import Attr, Metric, Seen, Span, span
+from hango.telemetry import Attr, Event, Metric, Seen, Span, span
+from hango.telemetry.names import EVENTS_MOST
 
 MAX_PARTS = 5000  # in one set of overrides
 MAX_TEXT = 1024 * 1024  # characters of a replacement or of extra text
@@ -124,3 +125,7 @@ def _measure(seen: Seen, drafted: Drafted) -> None:
     seen.set(Attr.TOKENS_BEFORE, draft.size.before)
     seen.set(Attr.TOKENS_AFTER, draft.size.after)
     seen.set(Attr.WOULD_COMPACT, draft.would_compact)
+    for stale in draft.stale[:EVENTS_MOST]:
+        seen.happened(Event.OVERRIDE_STALE, {Attr.PART: stale.override.part, Attr.REASON: stale.reason})
+    for added in saved_overrides.added(draft)[:EVENTS_MOST]:
+        seen.happened(Event.OVERRIDE_PAIRED, {Attr.PART: added.part, Attr.BECAUSE: added.because})

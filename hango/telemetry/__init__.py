@@ -23,12 +23,24 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from hango.config import Settings
 from hango.domain import Principal
 from hango.errors import HangoError
-from hango.telemetry.names import Attr, Metric, Span, Value
+from hango.telemetry.names import Attr, Event, Metric, Span, Value
 
 if TYPE_CHECKING:
     from hango.telemetry.otlp import Exporters
 
-__all__ = ["Attr", "Metric", "Seen", "Span", "Telemetry", "content_allowed", "request_span", "setup", "span"]
+__all__ = [
+    "Attr",
+    "Event",
+    "Metric",
+    "Seen",
+    "Span",
+    "Telemetry",
+    "content_allowed",
+    "gauge",
+    "request_span",
+    "setup",
+    "span",
+]
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
@@ -90,6 +102,10 @@ class Seen:
     def set(self, attr: Attr, value: Value) -> None:
         if self._span is not None:
             self._span.set_attribute(attr, _plain(value))
+
+    def happened(self, event: Event, attrs: Mapping[Attr, Value]) -> None:
+        if self._span is not None:
+            self._span.add_event(event, {attr.value: _plain(value) for attr, value in attrs.items()})
 
     def answered(self, route: str, status: int) -> None:
         """The end of a request. `route` is the template of the table, never the address that came.
@@ -160,6 +176,12 @@ def span(name: Span, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metr
         return _OFF
     given = {attr.value: _plain(value) for attr, value in (attrs or {}).items()}
     return _Open(exporters, exporters.tracer.start_span(name.value, attributes=given), seconds=seconds)
+
+
+def gauge(name: Metric, value: int, attrs: Mapping[Attr, Value]) -> None:
+    """Say how much there is of something, as of now."""
+    if _State.exporters is not None:
+        _State.exporters.gauges[name].set(value, {attr.value: _plain(one) for attr, one in attrs.items()})
 
 
 def request_span(method: str, headers: Mapping[str, str]) -> _Open | _Off:

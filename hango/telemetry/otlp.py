@@ -9,6 +9,7 @@ from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import Histogram
+from opentelemetry.metrics import _Gauge as Gauge  # it has no public name
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
@@ -17,7 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from hango import __version__
 from hango.config import Secret
-from hango.telemetry.names import HISTOGRAMS, Metric
+from hango.telemetry.names import GAUGES, HISTOGRAMS, Metric
 
 # One attempt with its repeats: a stop must not hang on a collector that is away.
 EXPORT_SECONDS = 3.0
@@ -48,6 +49,9 @@ class Exporters:
                 name, unit=row.unit, description=row.meaning, explicit_bucket_boundaries_advisory=row.bounds
             )
             for name, row in HISTOGRAMS.items()
+        }
+        self.gauges: Mapping[Metric, Gauge] = {
+            name: meter.create_gauge(name, unit=row.unit, description=row.meaning) for name, row in GAUGES.items()
         }
 
     def flush(self) -> None:

@@ -17,7 +17,7 @@ from hango.cli.exits import ExitCode
 from hango.domain import AuditAction
 from hango.errors import Reason
 from hango.logs import Fields, Log
-from hango.telemetry.names import Attr, Metric, Span
+from hango.telemetry.names import Attr, Event, Metric, Span
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -58,18 +58,20 @@ def test_generated_blocks_are_fresh() -> None:
 
 
 def test_every_name_of_telemetry_is_documented() -> None:
-    """docs/telemetry.md lists every span, attribute, metric, log event and log field, and no other."""
+    """docs/telemetry.md lists every span, event, attribute, metric, log event and log field, and no other."""
     text = page("docs/telemetry.md")
     added = {"error", "at", "sqlstate", "constraint", "logger", "text"}  # by hango.logs itself, not by a caller
 
     assert {
         "span": first_cells(text, "span"),
+        "span event": first_cells(text, "span event"),
         "attribute": sorted(first_cells(text, "attribute")),
         "metric": first_cells(text, "metric"),
         "event": first_cells(text, "event"),
         "field": sorted(first_cells(text, "field")),
     } == {
         "span": [name.value for name in Span],
+        "span event": [name.value for name in Event],
         "attribute": sorted(name.value for name in Attr),
         "metric": [name.value for name in Metric],
         "event": [name.value for name in Log],

@@ -40,6 +40,10 @@ EXPECTED: dict[str, set[str]] = {
     "POST /v1/imports": EVERYONE,
     "GET /v1/sessions/{session_id}/context": {OWNER, ADMIN},
     "POST /v1/sessions/{session_id}/context/preview": {OWNER, ADMIN},
+    "GET /v1/agents/{agent_id}/context-overrides": {OWNER, ADMIN},
+    "PUT /v1/agents/{agent_id}/context-overrides": {OWNER, ADMIN},
+    "GET /v1/sessions/{session_id}/context-overrides": {OWNER, ADMIN},
+    "PUT /v1/sessions/{session_id}/context-overrides": {OWNER, ADMIN},
     "GET /v1/api-keys": EVERYONE,
     "POST /v1/api-keys": EVERYONE,
     "DELETE /v1/api-keys/{key_id}": {OWNER, ADMIN},
@@ -57,6 +61,7 @@ SHARED = {
     "GET /v1/agents/{agent_id}",
     "GET /v1/agents/{agent_id}/files",
     "GET /v1/agents/{agent_id}/files/{path:path}",
+    "GET /v1/agents/{agent_id}/context-overrides",
 }
 PUBLIC_ROUTES = {"GET /healthz", "GET /readyz", "GET /openapi.json", "GET /docs"}
 
