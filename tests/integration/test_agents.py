@@ -160,6 +160,8 @@ async def test_a_deleted_agent_is_hidden_and_its_sessions_stay(caller: Person) -
     assert (await caller.get("/v1/agents")).json() == {"data": [], "next_cursor": None}
     assert (await caller.post("/v1/sessions", json={"agent_id": agent["id"]})).status_code == 404
     assert (await caller.get(f"/v1/sessions/{session['id']}")).json() == session
+    context = await caller.get(f"/v1/sessions/{session['id']}/context")
+    assert (context.status_code, context.json()["agent_id"]) == (200, agent["id"])
 
 
 async def test_a_list_goes_page_by_page_and_takes_a_text(caller: Person) -> None:

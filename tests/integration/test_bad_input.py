@@ -268,12 +268,12 @@ CLIMBS = [
 ]
 ENDS = ["etc/passwd", "proc/self/environ", "memories/AGENTS.md", "", "C:\\x", "a" * 1100, "\u202e", "\ud800".encode(
     "utf-8", "surrogatepass").decode("utf-8", "replace")]  # fmt: skip
-KINDS = ["system:memory:/", "system:memory:", "tool:", "message:", "summary/", ""]
+KINDS = ["system:memory:/", "tool:"]
 
 
 async def test_a_part_id_is_a_key_and_never_a_path(caller: Person) -> None:
-    """Path traversal in `?full=`: 576 strings, each a 404 or a 422, never a file."""
-    agent = await caller.agent()
+    """Path traversal in `?full=`: 192 strings, each a 404 or a 422, never a file."""
+    agent = await caller.agent(builtin=[])  # little to assemble: the part ids are what is asked about
     session = await caller.session(agent["id"], messages=[{"role": "user", "content": "Hello."}])
     tried = [kind + climb + end for kind in KINDS for climb in CLIMBS for end in ENDS]
 
@@ -281,7 +281,7 @@ async def test_a_part_id_is_a_key_and_never_a_path(caller: Person) -> None:
         (await caller.get(f"/v1/sessions/{session['id']}/context", params={"full": part})).status_code for part in tried
     }
 
-    assert len(tried) == 576
+    assert len(tried) == 192
     assert statuses <= {404, 422}
 
 
