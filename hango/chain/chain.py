@@ -17,7 +17,7 @@ from hango.chain.providers.schemas import takes_tool
 from hango.chain.state import State
 from hango.chain.tools import allowed
 from hango.dialect import Dialect
-from hango.domain import MessageDigest
+from hango.domain import MessageDigest, PartID
 from hango.errors import Unavailable
 from hango.messages import Response, StopReason, ToolSpec, Usage, text_block
 from hango.store.connection import Scope
@@ -47,8 +47,8 @@ class Chain:
 
     def tools(self, state: State) -> tuple[SourcedTool, ...]:
         """The agent's tools as listed, then each slot's; only those that the agent allows."""
-        every = [*state.agent.tools, *(tool for slot in self.slots for tool in slot.tools(state))]
-        return tuple(_sourced_tool(tool, state.dialect) for tool in allowed(state, every))
+        every = (*state.agent.tools, *(tool for slot in self.slots for tool in slot.tools(state)))
+        return _sourced_tools(tuple(allowed(state, every)), state.dialect)
 
     def draft(self, state: State) -> Draft:
         """The next request before any slot has looked at it."""
@@ -65,7 +65,7 @@ class Chain:
         return Draft(
             system=self.system_blocks(state),
             tools=tools,
-            untaken=frozenset(item.part for item in tools if not takes_tool(item.value, state.dialect)),
+            untaken=_untaken(tools, state.dialect),
             messages=tuple(messages),
             texts=texts,
             problems=tuple(state.problems),
@@ -95,11 +95,19 @@ class Capture:
         return Response(content=(), stop_reason=StopReason.END_TURN, usage=Usage())
 
 
-@lru_cache(maxsize=4096)
-def _sourced_tool(tool: ToolSpec, dialect: Dialect) -> SourcedTool:
-    # A specification is immutable and comes back at every call: counted once. What cannot go out weighs nothing.
-    tokens = estimator.count([estimator.tool_text(tool)])[0] if takes_tool(tool, dialect) else 0
-    return Sourced(tool_part(tool.name), tool, tokens)
+# An agent's tools are immutable and come back at every call: looked at once, and all of them in one look-up.
+@lru_cache(maxsize=256)
+def _sourced_tools(tools: tuple[ToolSpec, ...], dialect: Dialect) -> tuple[SourcedTool, ...]:
+    """Each tool with its part and size; what cannot go out weighs nothing."""
+    counted = iter(estimator.count([estimator.tool_text(tool) for tool in tools if takes_tool(tool, dialect)]))
+    return tuple(
+        Sourced(tool_part(tool.name), tool, next(counted) if takes_tool(tool, dialect) else 0) for tool in tools
+    )
+
+
+@lru_cache(maxsize=256)
+def _untaken(tools: tuple[SourcedTool, ...], dialect: Dialect) -> frozenset[PartID]:
+    return frozenset(item.part for item in tools if not takes_tool(item.value, dialect))
 
 
 def _text_item(seq: int, text: str) -> MessageDigest:

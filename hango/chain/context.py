@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 
 from msgspec import UNSET
@@ -29,7 +30,7 @@ from hango.chain.state import UNCHANGED, State, Wanted
 from hango.chain.window import WHOLE, Window
 from hango.domain import AgentID, PartID, SessionID
 from hango.errors import NotFound
-from hango.messages import Block, Request, read_content
+from hango.messages import Block, Request, ToolSpec, read_content
 from hango.store import messages
 from hango.store.connection import Scope
 from hango.store.context_bases import CurrentBase
@@ -167,8 +168,8 @@ def request_sha256(state: State, draft: Draft) -> str:
         "params": agent.params,
         "ttl": agent.cache.ttl,
         "mark": draft.breakpoint,
-        "system": [(part, text) for part, text in draft.kept_system()],
-        "tools": [tool_text(item.value) for item in draft.kept_tools()],
+        "system": [(part, _text_sha256(text)) for part, text in draft.kept_system()],
+        "tools": _tools_sha256(tuple(item.value for item in draft.kept_tools())),
         # Of a turn that is put together its blocks matter; the messages' own digests follow below.
         "turns": [
             turn if isinstance(turn, int) else [turn.role, *((ref.item, ref.block, ref.missing) for ref in turn.blocks)]
@@ -179,6 +180,17 @@ def request_sha256(state: State, draft: Draft) -> str:
     made = sha256(jsontext.dumps(head).encode())
     made.update("".join([item.sha256 for item in kept]).encode())
     return made.hexdigest()
+
+
+# Texts and tools are immutable and come back at every call: hashed once.
+@lru_cache(maxsize=4096)
+def _text_sha256(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _tools_sha256(tools: tuple[ToolSpec, ...]) -> str:
+    return sha256(jsontext.dumps([tool_text(tool) for tool in tools]).encode()).hexdigest()
 
 
 async def full_part(scope: Scope, drafted: Drafted, part: str) -> FullPart:

@@ -107,13 +107,17 @@ class Draft:
 
     def kept_system(self) -> list[tuple[PartID, str]]:
         """Part and text of each system block that is sent: not left out, and not empty."""
+        if not self.marks:
+            return [(item.part, item.value) for item in self.system if item.value and not item.value.isspace()]
         return [
             (item.part, text)
             for item in self.system
             if not (mark := self.mark(item.part)).excluded and (text := mark.replacement or item.value).strip()
         ]
 
-    def kept_tools(self) -> list[SourcedTool]:
+    def kept_tools(self) -> Sequence[SourcedTool]:
+        if not self.marks and not self.untaken:
+            return self.tools
         return [item for item in self.tools if not self.mark(item.part).excluded and item.part not in self.untaken]
 
     def kept_messages(self) -> Sequence[MessageDigest]:

@@ -16,18 +16,19 @@ from hango.messages import ToolSpec
 def find(draft: Draft, agent: AgentDefinition, dialect: Dialect) -> tuple[Detail, ...]:
     """All problems of a draft, in the order of its parts; those of the history come from its repair."""
     assert draft.repair is not None, "the context_overrides slot sets the repair"
-    tools = [item.value for item in draft.tools if not draft.mark(item.part).excluded]
-    sent = {item.value.name for item in draft.kept_tools()}
+    tools = tuple(item.value for item in draft.tools if not draft.mark(item.part).excluded)
     return (
         *draft.problems,
         *_empty_blocks(draft),
-        *(detail for tool in tools for detail in _of_tool(tool, dialect)),
-        *_of_params(agent, sent, dialect),
+        *_of_tools(tools, dialect),
+        *_of_params(draft, agent, dialect),
         *draft.repair.problems,
     )
 
 
 def _empty_blocks(draft: Draft) -> list[Detail]:
+    if len(draft.kept_system()) == len(draft.system):
+        return []
     message = "The system block is empty or white space and is not sent."
     return [
         Detail(Reason.EMPTY_TEXT, message, part=item.part)
@@ -36,24 +37,30 @@ def _empty_blocks(draft: Draft) -> list[Detail]:
     ]
 
 
-@lru_cache(maxsize=4096)
-def _of_tool(tool: ToolSpec, dialect: Dialect) -> tuple[Detail, ...]:
+# An agent's tools are immutable and come back at every call: judged once, and all of them in one look-up.
+@lru_cache(maxsize=256)
+def _of_tools(tools: tuple[ToolSpec, ...], dialect: Dialect) -> tuple[Detail, ...]:
+    return tuple(detail for tool in tools for detail in _of_tool(tool, dialect))
+
+
+def _of_tool(tool: ToolSpec, dialect: Dialect) -> list[Detail]:
     found = []
     if not dialect.tool_name.fullmatch(tool.name):
         message = f"The provider does not take the name of the tool '{tool.name}': it goes out in a cleaned form."
         found.append(Detail(Reason.BAD_TOOL_NAME, message, part=tool_part(tool.name)))
     if (fault := check_schema(tool, dialect)) is not None:
         found.append(fault)
-    return tuple(found)
+    return found
 
 
-def _of_params(agent: AgentDefinition, tools: set[str], dialect: Dialect) -> list[Detail]:
+def _of_params(draft: Draft, agent: AgentDefinition, dialect: Dialect) -> list[Detail]:
     found = [
         Detail(Reason.PARAM_NOT_TAKEN, f"The provider does not take the parameter '{name}': it is not sent.")
         for name in agent.params
         if name not in dialect.params
     ]
-    if (named := _chosen(agent.params.get("tool_choice"))) is not None and named not in tools:
+    named = _chosen(agent.params.get("tool_choice"))
+    if named is not None and named not in {item.value.name for item in draft.kept_tools()}:
         message = "The parameter 'tool_choice' names a tool that is not sent: it falls back to auto."
         found.append(Detail(Reason.TOOL_CHOICE_DROPPED, message))
     return found

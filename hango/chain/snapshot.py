@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -86,19 +87,23 @@ class Snapshot(msgspec.Struct):
 
 def system_parts(draft: Draft, sizes: GroupSize) -> list[Part]:
     kept = {part for part, _ in draft.kept_system()}
+    cached = draft.breakpoint is not None and draft.breakpoint.startswith("system:")
     made = []
     for at, item in enumerate(draft.system):
         text = draft.mark(item.part).replacement or item.value
-        made.append(_part(draft, item, sizes, at, text=text, kept=item.part in kept))
-    return made
+        sent = item.part in kept
+        made.append(_part_of(item.part, PartKind.SYSTEM, text, sizes.parts[at], sent=sent, cached=sent and cached))
+    return _noted(made, draft, draft.system, sizes)
 
 
 def tool_parts(draft: Draft, sizes: GroupSize) -> list[Part]:
     kept = {item.part for item in draft.kept_tools()}
-    return [
-        _part(draft, item, sizes, at, text=tool_shown(item.value), kept=item.part in kept)
-        for at, item in enumerate(draft.tools)
-    ]
+    cached = draft.breakpoint is not None
+    made = []
+    for at, item in enumerate(draft.tools):
+        text, sent = tool_shown(item.value), item.part in kept
+        made.append(_part_of(item.part, PartKind.TOOL, text, sizes.parts[at], sent=sent, cached=sent and cached))
+    return _noted(made, draft, draft.tools, sizes)
 
 
 def tool_shown(tool: ToolSpec) -> str:
@@ -163,28 +168,20 @@ def _name_special(part: Part, seq: int) -> None:
     part.seq = UNSET
 
 
-def _part(draft: Draft, item: Sourced[Any], sizes: GroupSize, at: int, *, text: str, kept: bool) -> Part:
-    kind = PartKind(item.part.partition(":")[0])
-    mark = draft.mark(item.part)
+def _part_of(part: PartID, kind: PartKind, text: str, tokens: int, *, sent: bool, cached: bool) -> Part:
+    """A system block or a tool that nothing has touched.
+
+    `cached`: providers read tools, then system, and cache up to the mark, which stands on the last block that is sent.
+    """
+    name = label(kind, part.partition(":")[2])
     return Part(
-        id=item.part,
-        kind=kind.value,
-        label=label(kind, item.part.partition(":")[2]),
-        preview=text[:PREVIEW_CHARS],
-        tokens=sizes.parts[at],
-        included=not mark.excluded,
-        sent=kept,
-        override=mark.override.action.value if mark.override else "none",
-        cached_prefix=kept and _is_cached(draft, item.part, kind),
-        paired=mark.paired,
-        drifted=mark.drifted,
-        chars=len(text),
-        tokens_original=sizes.originals.get(at, UNSET),
-    )
+        part, kind.value, name, text[:PREVIEW_CHARS], tokens, True, sent, "none",
+        cached, False, False, len(text),
+    )  # fmt: skip
 
 
-def _is_cached(draft: Draft, part: PartID, kind: PartKind) -> bool:
-    # The mark stands on the last block that is sent, so all that is sent of tools and system is before it.
-    if draft.breakpoint is None:
-        return False
-    return kind is PartKind.TOOL or draft.breakpoint.startswith("system:")
+def _noted(parts: list[Part], draft: Draft, items: Sequence[Sourced[Any]], sizes: GroupSize) -> list[Part]:
+    for at, part in enumerate(parts) if draft.marks else ():
+        _note(part, draft.mark(items[at].part))
+        part.tokens_original = sizes.originals.get(at, UNSET)
+    return parts
