@@ -54,6 +54,18 @@ VALID: dict[str, dict[str, Any]] = {
         "include": [],
         "message": "What?",
     },
+    "PUT /v1/agents/{agent_id}/context-overrides": {
+        "overrides": [
+            {"part": "system:agent", "action": "replace", "replacement": "x"},
+            {"part": "tool:ls", "action": "exclude"},
+        ]
+    },
+    "PUT /v1/sessions/{session_id}/context-overrides": {
+        "overrides": [
+            {"part": "message:1", "action": "replace", "replacement": "x"},
+            {"part": "summary", "action": "exclude"},
+        ]
+    },
     "POST /v1/api-keys": {"name": "key", "user_id": "x"},
     "POST /v1/users": {"name": "user", "role": "member"},
     "PATCH /v1/users/{user_id}": {"name": "user", "role": "admin", "disabled": False},
