@@ -23,7 +23,7 @@ class ReceivedSpan:
     trace_id: str
     span_id: str
     parent_id: str
-    events: int
+    events: list[tuple[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,19 @@ class ReceivedHistogram:
     attributes: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class ReceivedGauge:
+    name: str
+    value: int
+    attributes: dict[str, Any]
+
+
 @dataclass
 class Receiver:
     url: str = ""
     spans: list[ReceivedSpan] = field(default_factory=list)
     histograms: list[ReceivedHistogram] = field(default_factory=list)
+    gauges: list[ReceivedGauge] = field(default_factory=list)
     resources: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)
@@ -58,18 +66,27 @@ class Receiver:
                         trace_id=one.trace_id.hex(),
                         span_id=one.span_id.hex(),
                         parent_id=one.parent_span_id.hex(),
-                        events=len(one.events),
+                        events=[(event.name, plain(event.attributes)) for event in one.events],
                     )
                     for scope in group.scope_spans
                     for one in scope.spans
                 ]
         elif path == "/v1/metrics":
-            self.histograms += [
-                ReceivedHistogram(metric.name, metric.unit, point.count, point.sum, plain(point.attributes))
+            metrics = [
+                metric
                 for group in ExportMetricsServiceRequest.FromString(body).resource_metrics
                 for scope in group.scope_metrics
                 for metric in scope.metrics
+            ]
+            self.histograms += [
+                ReceivedHistogram(metric.name, metric.unit, point.count, point.sum, plain(point.attributes))
+                for metric in metrics
                 for point in metric.histogram.data_points
+            ]
+            self.gauges += [
+                ReceivedGauge(metric.name, point.as_int, plain(point.attributes))
+                for metric in metrics
+                for point in metric.gauge.data_points
             ]
 
 

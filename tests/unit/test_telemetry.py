@@ -15,7 +15,7 @@ from hango.config import Secret, Settings
 from hango.domain import KeyID, Principal, Role, TenantID, UserID
 from hango.errors import NotFound, Unavailable
 from hango.telemetry import Attr, Metric, Span
-from hango.telemetry.names import HISTOGRAMS
+from hango.telemetry.names import GAUGES, HISTOGRAMS
 from tests.otlp import Receiver, receiving
 
 CANARY = "canary-4711"
@@ -54,7 +54,7 @@ def test_an_inspect_is_one_span_under_its_request_and_one_measure(tmp_path: Path
             "hango.context.would_compact": False,
         },
         False,
-        0,
+        [],
     )
     assert (outer.name, outer.kind, outer.attributes, outer.failed, outer.parent_id) == (
         "GET /v1/sessions/{session_id}/context",
@@ -92,7 +92,7 @@ def test_an_exception_leaves_its_class_and_not_its_text(tmp_path: Path) -> None:
 
     (failed,) = receiver.spans
     (measured,) = receiver.histograms
-    assert (failed.attributes, failed.failed, failed.events) == ({"error.type": "ValueError"}, True, 0)
+    assert (failed.attributes, failed.failed, failed.events) == ({"error.type": "ValueError"}, True, [])
     assert measured.attributes == {"error.type": "ValueError"}
     assert not any(CANARY.encode() in body for body in receiver.raw)
 
@@ -219,6 +219,6 @@ def test_content_is_allowed_by_the_tenants_switch_alone() -> None:
 
 
 def test_every_metric_has_its_row() -> None:
-    """Unit, meaning and bounds of each metric stand in one table."""
-    assert set(HISTOGRAMS) == set(Metric)
+    """Each metric is of one kind; its unit, meaning and bounds stand in that kind's table."""
+    assert sorted([*HISTOGRAMS, *GAUGES]) == sorted(Metric)
     assert all(list(row.bounds) == sorted(set(row.bounds)) for row in HISTOGRAMS.values())
