@@ -7,10 +7,11 @@ from dataclasses import replace
 from uuid import UUID
 
 from hango.chain.digest import digest
-from hango.domain import Agent, AgentDefinition, Principal, Role, Session
+from hango.domain import Agent, AgentDefinition, FileVersion, Principal, Role, Session
 from hango.messages import MessageRole, content_json, text_block
 from hango.store import agents, api_keys, messages, sessions, system, users
 from hango.store.connection import Scope, Store
+from hango.store.context_bases import BaseFile
 from hango.store.ids import new_id
 from hango.store.messages import NewMessage
 
@@ -67,3 +68,8 @@ async def make_run(scope: Scope, session: Session) -> UUID:
         "update sessions set last_run_id = %s where tenant_id = %s and id = %s", (run_id, scope.tenant_id, session.id)
     )
     return run_id
+
+
+def listed(file: FileVersion) -> BaseFile:
+    """A file as a base lists it."""
+    return BaseFile(file.version_id, file.path, file.version, file.chars, file.updated_at)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from hango.chain.deps import Deps
+from hango.chain.middleware.memory import MAX_FILES
 from hango.chain.state import UNCHANGED, State, Wanted
-from hango.domain import AgentID, MessageDigest, SessionID
+from hango.domain import AgentDefinition, AgentID, Builtin, FileVersion, MessageDigest, SessionID
 from hango.errors import Invalid, NotFound, Reason
 from hango.store import context_bases, messages
 from hango.store.connection import Scope
@@ -65,7 +66,7 @@ async def build_state(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wante
         dialect=deps.providers.get(agent.provider).dialect_for(agent.model_name),
         messages=tuple(history),
         summary=summary,
-        files={file.path: file for file in base.files},
+        files={file.path: file for file in await _files(scope, deps, agent, base)},
         saved=base.overrides,
         wanted=wanted,
         last_seq=base.through_seq,
@@ -73,3 +74,18 @@ async def build_state(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wante
         factor=row.factor,
         prefill=row.prefill,
     )
+
+
+async def _files(scope: Scope, deps: Deps, agent: AgentDefinition, base: CurrentBase) -> list[FileVersion]:
+    """The base's files with their texts; memory beyond the first files comes without, and the chain says so."""
+    here = {file.path for file in base.files}
+    memory = [path for path in dict.fromkeys(agent.memory) if path in here]
+    if Builtin.MEMORY not in agent.builtin or len(memory) <= MAX_FILES:
+        return await deps.with_texts(scope, base.files)
+    beyond = set(memory[MAX_FILES:])
+    listed = [
+        FileVersion(file.version_id, file.path, "", file.version, file.chars, file.updated_at)
+        for file in base.files
+        if file.path in beyond
+    ]
+    return [*await deps.with_texts(scope, [file for file in base.files if file.path not in beyond]), *listed]

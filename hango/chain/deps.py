@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,14 +11,21 @@ from hango.chain.kept import Kept
 from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
 from hango.config import Settings
-from hango.domain import AgentDefinition, AgentVersionID
+from hango.domain import AgentDefinition, AgentVersionID, FileVersion, FileVersionID
 from hango.errors import NotFound
 from hango.store import agents
+from hango.store import files as file_versions
 from hango.store.connection import Scope, Store
+from hango.store.context_bases import BaseFile
 
-# Definitions are read at every inspect and never change: the last used ones stay in memory.
+# Definitions and texts of files are read at every inspect and never change: the last used ones stay in memory.
 MAX_DEFINITIONS = 256
+MAX_FILES = 512
+MAX_KEPT_CHARS = 16_384  # a longer text is read anew
 MAX_COUNTS = 4096
+
+# What a part may have of a file; what is longer is cut and marked so.
+MAX_FILE_CHARS = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class Deps:
     counts: Kept[str, tuple[int, int]] = field(default_factory=lambda: Kept(MAX_COUNTS))  # by providers' counters
     frames: Kept[tuple[Any, ...], Frame] = field(default_factory=lambda: Kept(MAX_FRAMES))
     _definitions: Kept[AgentVersionID, AgentDefinition] = field(default_factory=lambda: Kept(MAX_DEFINITIONS))
+    _files: Kept[FileVersionID, FileVersion] = field(default_factory=lambda: Kept(MAX_FILES))
 
     async def definition(self, scope: Scope, version: AgentVersionID) -> AgentDefinition:
         """The definition of an agent's version. The id comes from a scoped look-up, so it is the caller's to see."""
@@ -39,3 +48,18 @@ class Deps:
                 raise NotFound
             self._definitions.put(version, known)
         return known
+
+    async def with_texts(self, scope: Scope, files: Sequence[BaseFile]) -> list[FileVersion]:
+        """The files with their texts. The ids come from a scoped look-up, so they are the caller's to see."""
+        found = {file.version_id: self._files.get(file.version_id) for file in files}
+        unknown = [id for id, known in found.items() if known is None]
+        texts = await file_versions.texts(scope, unknown, most_chars=MAX_FILE_CHARS) if unknown else {}
+        return [found[file.version_id] or self._take(file, texts[file.version_id]) for file in files]
+
+    def _take(self, file: BaseFile, text: str) -> FileVersion:
+        made = FileVersion(
+            file.version_id, file.path, text, file.version, file.chars, file.updated_at, cut=file.chars > len(text)
+        )
+        if len(text) <= MAX_KEPT_CHARS:
+            self._files.put(made.version_id, made)
+        return made

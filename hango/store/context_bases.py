@@ -14,7 +14,6 @@ from hango.domain import (
     AgentID,
     AgentVersionID,
     BaseID,
-    FileVersion,
     FileVersionID,
     SavedOverride,
     SessionID,
@@ -27,15 +26,22 @@ from hango.store.db import context_bases as rows
 from hango.store.ids import new_id
 from hango.store.sessions import summary_of
 
-# What a part may have of a file; what is longer is cut and marked so.
-MAX_FILE_CHARS = 262_144
-# The text of memory files beyond these is not read; they are listed, so that the chain can say it of each.
-MAX_MEMORY_FILES = 64
 MAX_SKILLS = 256
 
-# A file in the order of FileVersion's fields.
-_File = tuple[UUID, str, str, int, int, datetime, bool]
+# A file in the order of BaseFile's fields.
+_File = tuple[UUID, str, int, int, datetime]
 _files = msgspec.json.Decoder(list[_File])
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One version of a file, without its text."""
+
+    version_id: FileVersionID
+    path: str
+    version: int
+    chars: int
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class CurrentBase:
     agent_version_id: AgentVersionID
     through_seq: int
     summary: Summary | None
-    files: tuple[FileVersion, ...]
+    files: tuple[BaseFile, ...]
     override_set_id: UUID | None = None
     overrides: tuple[SavedOverride, ...] = ()
     override_key: str = ""
@@ -64,7 +70,7 @@ class AgentBase:
 
     agent_id: AgentID
     agent_version_id: AgentVersionID
-    files: tuple[FileVersion, ...]
+    files: tuple[BaseFile, ...]
     overrides: tuple[SavedOverride, ...] = ()
     override_key: str = ""
 
@@ -155,7 +161,7 @@ async def get(scope: Scope, base_id: UUID) -> ContextBase | None:
 
 async def load(scope: Scope, base: ContextBase) -> CurrentBase | None:
     """What a kept base is made of, whatever was changed since. None when the session is deleted."""
-    row = await rows.load_base(scope.conn, tenant_id=scope.tenant_id, id=base.id, most_chars=MAX_FILE_CHARS)
+    row = await rows.load_base(scope.conn, tenant_id=scope.tenant_id, id=base.id)
     if row is None:
         return None
     return CurrentBase(
@@ -177,14 +183,12 @@ async def _current(
         tenant_id=scope.tenant_id,
         session_id=session_id,
         agent_id=agent_id,
-        most_chars=MAX_FILE_CHARS,
-        most_memory=MAX_MEMORY_FILES,
         most_skills=MAX_SKILLS + 1,
     )
 
 
-def _read_files(text: str) -> tuple[FileVersion, ...]:
-    return tuple(FileVersion(FileVersionID(file[0]), *file[1:]) for file in _files.decode(text))
+def _read_files(text: str) -> tuple[BaseFile, ...]:
+    return tuple(BaseFile(FileVersionID(file[0]), *file[1:]) for file in _files.decode(text))
 
 
 def _hash(base: CurrentBase, summary_id: UUID | None, file_ids: Sequence[UUID]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from hango.domain import FileEntry, FileVersion, FileVersionID
@@ -18,6 +19,12 @@ async def read(scope: Scope, agent_id: UUID, path: str) -> FileVersion | None:
     if row is None:
         return None
     return FileVersion(FileVersionID(row.version_id), row.path, row.content, row.number, row.chars, row.updated_at)
+
+
+async def texts(scope: Scope, versions: Sequence[FileVersionID], *, most_chars: int) -> dict[FileVersionID, str]:
+    """The texts of file versions, each cut at `most_chars`."""
+    found = await rows.list_texts(scope.conn, tenant_id=scope.tenant_id, ids=versions, most_chars=most_chars)
+    return {FileVersionID(row.id): row.content for row in found}
 
 
 async def list_under(

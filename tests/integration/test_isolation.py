@@ -144,6 +144,7 @@ CASES: dict[str, Case] = {
     "files.delete": Case(lambda s, t: files.delete(s, t.agent.id, PATH), False),
     "files.list_under": Case(lambda s, t: mapped(files.list_under(s, t.agent.id, "/"), lambda page: page.data), ()),
     "files.read": Case(lambda s, t: files.read(s, t.agent.id, PATH), None),
+    "files.texts": Case(lambda s, t: files.texts(s, [file.version_id for file in t.current.files], most_chars=9), {}),
     "files.write": Case(lambda s, t: files.write(s, t.agent.id, PATH, "x"), NotFound),
     "messages.append": Case(lambda s, t: messages.append(s, t.session.id, [said(0, "x")]), NotFound),
     "messages.bodies": Case(lambda s, t: messages.bodies(s, t.session.id, after_seq=0, through_seq=9), {}),

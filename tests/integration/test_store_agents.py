@@ -197,6 +197,18 @@ async def test_a_file_is_written_in_versions(store: Store, admin: Principal) -> 
     assert third == replace(second, version_id=third.version_id, version=3)
 
 
+async def test_texts_of_versions_are_read_by_id(store: Store, admin: Principal) -> None:
+    """Every version's text can be read, also of one that is not the current one, and each is cut where it is asked."""
+    async with store.begin(admin) as scope:
+        agent = await make_agent(scope)
+        first = await files.write(scope, agent.id, "/a.md", "Ünes")
+        second = await files.write(scope, agent.id, "/a.md", "Two")
+        await files.delete(scope, agent.id, "/a.md")
+        found = await files.texts(scope, [first.version_id, second.version_id], most_chars=3)
+
+    assert found == {first.version_id: "Üne", second.version_id: "Two"}
+
+
 async def test_files_are_listed_by_path_under_a_prefix(store: Store, admin: Principal) -> None:
     """Paths sort by code point; a prefix is text, not a pattern; the list has no text in it."""
     paths = ["/B", "/a", "/a%b/x", "/a_", "/é"]

@@ -17,7 +17,7 @@ from hango.store.context_bases import AgentBase
 from hango.store.context_overrides import NewOverride
 from hango.store.failures import StatementRefused
 from tests.conftest import Database
-from tests.rows import DEFINITION, make_agent, make_member, make_session, said
+from tests.rows import DEFINITION, listed, make_agent, make_member, make_session, said
 
 HASH = "a hash"
 
@@ -307,7 +307,7 @@ async def test_an_agents_base_is_what_a_session_has_from_it(store: Store, admin:
         await agents.delete(scope, agent.id)
         assert await context_bases.current_agent(scope, agent.id) is None
 
-    assert bare == AgentBase(agent.id, agent.version_id, (memory, skill))
+    assert bare == AgentBase(agent.id, agent.version_id, (listed(memory), listed(skill)))
     assert found is not None
     assert found.override_key
     assert found == replace(bare, overrides=tuple(own), override_key=found.override_key)

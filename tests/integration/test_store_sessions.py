@@ -14,9 +14,9 @@ from hango.errors import Invalid, NotFound
 from hango.messages import read_content
 from hango.store import agents, context_bases, files, messages, sessions
 from hango.store.connection import Store
-from hango.store.context_bases import MAX_FILE_CHARS, MAX_MEMORY_FILES, MAX_SKILLS, CurrentBase
+from hango.store.context_bases import MAX_SKILLS, CurrentBase
 from hango.store.messages import NewMessage
-from tests.rows import DEFINITION, make_agent, make_member, make_run, make_session, said
+from tests.rows import DEFINITION, listed, make_agent, make_member, make_run, make_session, said
 
 # Digits, key order, escapes, white space in strings and unknown members: all of it stays.
 ODD = '[{"type":"zebra","b":1.10,"a":12345678901234567890123,"e":1E400,"s":" \\u00e9\\ud83d\\ude42 "}]'
@@ -202,7 +202,7 @@ async def test_a_base_names_all_that_a_request_is_made_of(store: Store, admin: P
         summary = await sessions.set_summary(scope, session.id, "so far", 1, 2)
         found = await context_bases.current(scope, session.id)
 
-    assert found == CurrentBase(session.id, agent.id, agent.version_id, 2, summary, tuple(written))
+    assert found == CurrentBase(session.id, agent.id, agent.version_id, 2, summary, tuple(map(listed, written)))
 
 
 async def test_a_base_has_no_files_of_what_is_switched_off(store: Store, admin: Principal) -> None:
@@ -218,26 +218,17 @@ async def test_a_base_has_no_files_of_what_is_switched_off(store: Store, admin: 
     assert found == CurrentBase(session.id, agent.id, agent.version_id, 0, None, ())
 
 
-async def test_a_base_reads_no_more_of_files_than_a_part_may_have(store: Store, admin: Principal) -> None:
-    """A long text is cut and marked; memory beyond 64 files comes without text, skills end with one too many."""
-    paths = [f"/memories/{n:03}.md" for n in reversed(range(MAX_MEMORY_FILES + 2))]
+async def test_a_base_lists_one_skill_more_than_are_taken(store: Store, admin: Principal) -> None:
+    """Skills end with one too many, so that the chain sees that there are more."""
     async with store.begin(admin) as scope:
-        agent = await make_agent(scope, definition=replace(DEFINITION, memory=tuple(paths)))
-        for path in paths:
-            await files.write(scope, agent.id, path, "x")
-        long = await files.write(scope, agent.id, paths[0], "é" * (MAX_FILE_CHARS + 1))
+        agent = await make_agent(scope)
         for n in range(MAX_SKILLS + 2):
             await files.write(scope, agent.id, f"/skills/{n:03}/SKILL.md", "x")
         session = await make_session(scope, agent)
         found = await context_bases.current(scope, session.id)
 
     assert found is not None
-    by_path = {file.path: file for file in found.files}
-    assert by_path[paths[0]] == replace(long, content="é" * MAX_FILE_CHARS, cut=True)
-    # The first 64 in the agent's order have their text.
-    assert [path for path in paths if by_path[path].content == ""] == paths[MAX_MEMORY_FILES:]
-    skills = [path for path in by_path if path.startswith("/skills/")]
-    assert skills == [f"/skills/{n:03}/SKILL.md" for n in range(MAX_SKILLS + 1)]
+    assert [file.path for file in found.files] == [f"/skills/{n:03}/SKILL.md" for n in range(MAX_SKILLS + 1)]
 
 
 async def test_a_kept_base_stays_what_it_was(store: Store, admin: Principal) -> None:

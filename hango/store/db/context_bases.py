@@ -24,22 +24,11 @@ select
   (
     select
       coalesce(
-        json_agg(
-          json_build_array(
-            w.id,
-            w.path,
-            case when n.place <= %(most_memory)s::integer then left(w.content, %(most_chars)s::integer) else '' end,
-            w.number,
-            w.chars,
-            w.created_at,
-            w.chars > %(most_chars)s::integer
-          )
-          order by w.path
-        ),
+        json_agg(json_build_array(w.id, w.path, w.number, w.chars, w.created_at) order by w.path),
         '[]'
       )
     from (
-      select f.current_version_id as id, row_number() over (order by array_position(v.memory, f.path)) as place
+      select f.current_version_id as id
       from files f
       where f.tenant_id = s.tenant_id
         and f.agent_id = s.agent_id
@@ -48,7 +37,7 @@ select
         and f.path = any (v.memory)
       union all
       (
-        select f.current_version_id as id, 0 as place
+        select f.current_version_id as id
         from files f
         where f.tenant_id = s.tenant_id
           and f.agent_id = s.agent_id
@@ -113,16 +102,14 @@ class CurrentBaseRow:
 async def current_base(
     conn: AsyncConnection[Any],
     *,
-    most_memory: int,
-    most_chars: int,
     most_skills: int,
     tenant_id: UUID,
     session_id: UUID | None,
     agent_id: UUID | None,
 ) -> CurrentBaseRow | None:
-    """All that the next request of a session is made of but its messages, in one statement; or of an agent without a session. Files come as one JSON text: the memory that the agent's version names (the text of the first ones, in the agent's order) and its skills (one more than are taken, so that a reader sees that there are more). So do saved overrides."""
+    """All that the next request of a session is made of but its messages, in one statement; or of an agent without a session. Files come as one JSON list without their texts, which never change and are read apart: the memory that the agent's version names, and its skills (one more than are taken, so that a reader sees that there are more). So do saved overrides."""
     cursor = conn.cursor(row_factory=args_row(CurrentBaseRow))
-    await cursor.execute(CURRENT_BASE, {"most_memory": most_memory, "most_chars": most_chars, "most_skills": most_skills, "tenant_id": tenant_id, "session_id": session_id, "agent_id": agent_id})
+    await cursor.execute(CURRENT_BASE, {"most_skills": most_skills, "tenant_id": tenant_id, "session_id": session_id, "agent_id": agent_id})
     return await cursor.fetchone()
 
 
@@ -134,18 +121,7 @@ select
   (
     select
       coalesce(
-        json_agg(
-          json_build_array(
-            w.id,
-            w.path,
-            left(w.content, %(most_chars)s::integer),
-            w.number,
-            w.chars,
-            w.created_at,
-            w.chars > %(most_chars)s::integer
-          )
-          order by w.path
-        ),
+        json_agg(json_build_array(w.id, w.path, w.number, w.chars, w.created_at) order by w.path),
         '[]'
       )
     from file_versions w
@@ -169,13 +145,12 @@ class LoadBaseRow:
 async def load_base(
     conn: AsyncConnection[Any],
     *,
-    most_chars: int,
     tenant_id: UUID,
     id: UUID,
 ) -> LoadBaseRow | None:
     """The same of a base that was kept: everything by its id."""
     cursor = conn.cursor(row_factory=args_row(LoadBaseRow))
-    await cursor.execute(LOAD_BASE, {"most_chars": most_chars, "tenant_id": tenant_id, "id": id})
+    await cursor.execute(LOAD_BASE, {"tenant_id": tenant_id, "id": id})
     return await cursor.fetchone()
 
 

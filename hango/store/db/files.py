@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['create_file_version', 'delete_file', 'get_file', 'list_files', 'put_file']
+__all__ = ['create_file_version', 'delete_file', 'get_file', 'list_files', 'list_texts', 'put_file']
 
 
 GET_FILE = """\
@@ -42,6 +42,32 @@ async def get_file(
     cursor = conn.cursor(row_factory=args_row(GetFileRow))
     await cursor.execute(GET_FILE, {"tenant_id": tenant_id, "agent_id": agent_id, "path": path})
     return await cursor.fetchone()
+
+
+LIST_TEXTS = """\
+select id, left(content, %(most_chars)s)::text as content
+from file_versions
+where tenant_id = %(tenant_id)s and id = any (%(ids)s::uuid[])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListTextsRow:
+    id: UUID
+    content: str
+
+
+async def list_texts(
+    conn: AsyncConnection[Any],
+    *,
+    most_chars: int,
+    tenant_id: UUID,
+    ids: Sequence[UUID | None],
+) -> list[ListTextsRow]:
+    """The beginnings of the texts of file versions."""
+    cursor = conn.cursor(row_factory=args_row(ListTextsRow))
+    await cursor.execute(LIST_TEXTS, {"most_chars": most_chars, "tenant_id": tenant_id, "ids": list(ids)})
+    return await cursor.fetchall()
 
 
 LIST_FILES = """\

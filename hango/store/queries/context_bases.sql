@@ -1,7 +1,8 @@
 -- name: current_base :one
 -- All that the next request of a session is made of but its messages, in one statement; or of an agent without a session.
--- Files come as one JSON text: the memory that the agent's version names (the text of the first ones, in the agent's
--- order) and its skills (one more than are taken, so that a reader sees that there are more). So do saved overrides.
+-- Files come as one JSON list without their texts, which never change and are read apart: the memory that the agent's
+-- version names, and its skills (one more than are taken, so that a reader sees that there are more). So do saved
+-- overrides.
 select
   s.agent_id,
   s.last_seq,
@@ -12,22 +13,11 @@ select
   (
     select
       coalesce(
-        json_agg(
-          json_build_array(
-            w.id,
-            w.path,
-            case when n.place <= @most_memory::integer then left(w.content, @most_chars::integer) else '' end,
-            w.number,
-            w.chars,
-            w.created_at,
-            w.chars > @most_chars::integer
-          )
-          order by w.path
-        ),
+        json_agg(json_build_array(w.id, w.path, w.number, w.chars, w.created_at) order by w.path),
         '[]'
       )
     from (
-      select f.current_version_id as id, row_number() over (order by array_position(v.memory, f.path)) as place
+      select f.current_version_id as id
       from files f
       where f.tenant_id = s.tenant_id
         and f.agent_id = s.agent_id
@@ -36,7 +26,7 @@ select
         and f.path = any (v.memory)
       union all
       (
-        select f.current_version_id as id, 0 as place
+        select f.current_version_id as id
         from files f
         where f.tenant_id = s.tenant_id
           and f.agent_id = s.agent_id
@@ -93,18 +83,7 @@ select
   (
     select
       coalesce(
-        json_agg(
-          json_build_array(
-            w.id,
-            w.path,
-            left(w.content, @most_chars::integer),
-            w.number,
-            w.chars,
-            w.created_at,
-            w.chars > @most_chars::integer
-          )
-          order by w.path
-        ),
+        json_agg(json_build_array(w.id, w.path, w.number, w.chars, w.created_at) order by w.path),
         '[]'
       )
     from file_versions w

@@ -5,6 +5,12 @@ from files f
 join file_versions v on v.tenant_id = f.tenant_id and v.id = f.current_version_id
 where f.tenant_id = @tenant_id and f.agent_id = @agent_id and f.path = @path and f.deleted_at is null;
 
+-- name: list_texts :many
+-- The beginnings of the texts of file versions.
+select id, left(content, @most_chars)::text as content
+from file_versions
+where tenant_id = @tenant_id and id = any (@ids::uuid[]);
+
 -- name: list_files :many
 -- Files under a prefix, by path, without their text.
 select v.path, v.number as version, v.chars, v.created_at as updated_at
