@@ -123,13 +123,13 @@ def test_an_environment_for_tests_serves_a_run(checkout: Path) -> None:
 
 def test_test_runs_pytest_in_the_checkout(checkout: Path) -> None:
     """`./dev test` goes to pytest, spread over processes, from the checkout's folder."""
-    (checkout / "pytest.py").write_text("import os, sys\nprint(os.getcwd(), sys.argv[1:3], sys.argv[3:])\n")
+    (checkout / "pytest.py").write_text("import os, sys\nprint(os.getcwd(), sys.argv[1:5], sys.argv[5:])\n")
 
     spread = dev(checkout, "test", "-k", "word")
     alone = dev(checkout, "test", "-n0")
 
     processes = str(min(4, max(2, os.cpu_count() or 2)))
-    assert spread[:2] == (0, f"{checkout} ['-n', '{processes}'] ['-k', 'word']\n")
+    assert spread[:2] == (0, f"{checkout} ['-n', '{processes}', '--dist', 'worksteal'] ['-k', 'word']\n")
     assert alone[:2] == (0, f"{checkout} ['-n0'] []\n")
 
 
