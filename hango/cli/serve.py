@@ -16,7 +16,7 @@ import typer
 from hango.cli import output
 from hango.cli.api_process import listen
 from hango.cli.output import Line
-from hango.cli.services import all_services, database
+from hango.cli.services import all_services, database, owner_url
 from hango.config import Settings
 from hango.config.values import SecretUrl
 from hango.errors import Conflict
@@ -107,8 +107,8 @@ def migrate_up(
     target: Annotated[int | None, typer.Option("--to", min=0, help="The last migration to apply.")] = None,
 ) -> None:
     """Apply what is missing. Example: hango migrate up"""
-    with database(Settings.from_env()) as services:
-        done = runner.up(services.owner_url.reveal(), target)
+    with owner_url(Settings.from_env()) as url:
+        done = runner.up(url, target)
     _tell("applied", done)
 
 
@@ -120,8 +120,7 @@ def migrate_down(
     ] = None,
 ) -> None:
     """Revert the last migration, or all above the given one, with their data. Example: hango migrate down --to 6"""
-    with database(Settings.from_env()) as services:
-        url = services.owner_url.reveal()
+    with owner_url(Settings.from_env()) as url:
         if target is None:
             applied = [one.version for one in runner.status(url) if one.applied_at]
             target = max(applied, default=1) - 1
@@ -132,8 +131,8 @@ def migrate_down(
 @migrate_app.command("status")
 def migrate_status() -> None:
     """List the migrations and when each was applied. Example: hango migrate status"""
-    with database(Settings.from_env()) as services:
-        found = runner.status(services.owner_url.reveal())
+    with owner_url(Settings.from_env()) as url:
+        found = runner.status(url)
     width = max(len(one.name) for one in found)
     output.emit(
         Line.of(f"{one.name:{width}}  {one.applied_at.isoformat(timespec='seconds') if one.applied_at else 'missing'}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hango.cli.embedded.postgres import EmbeddedPostgres
 from hango.cli.embedded.service import EmbeddedService
 from hango.cli.embedded.valkey import EmbeddedValkey
-from hango.config import Settings
+from hango.config import Settings, WrongSetting
 from hango.config.values import SecretUrl
 from hango.migrations import cluster
 
@@ -33,6 +33,16 @@ def database(settings: Settings) -> Iterator[Services]:
 
 
 @contextmanager
+def owner_url(settings: Settings) -> Iterator[str]:
+    """The address that migrates: the owner's, where it is given no other one is needed."""
+    if settings.migrate_database_url is not None:
+        yield settings.migrate_database_url.reveal()
+        return
+    with database(settings) as services:
+        yield services.owner_url.reveal()
+
+
+@contextmanager
 def all_services(settings: Settings, *, share: bool, fresh: bool = False) -> Iterator[Services]:
     """Settings that name both. What is started here ends with the block; `fresh` throws away what it held."""
     with ExitStack() as ends:
@@ -43,6 +53,8 @@ def all_services(settings: Settings, *, share: bool, fresh: bool = False) -> Ite
 def _with_database(settings: Settings, ends: ExitStack, *, share: bool, fresh: bool = False) -> Services:
     if settings.database_url is not None:
         return Services(settings, settings.migrate_database_url or settings.database_url, ())
+    if settings.migrate_database_url is not None:
+        raise WrongSetting("HANGO_MIGRATE_DATABASE_URL is set and HANGO_DATABASE_URL is not: set both, or neither.")
     postgres = EmbeddedPostgres(settings.home, bin_dir=settings.pg_bin)
     ends.callback(postgres.stop)
     postgres.start(share=share, fresh=fresh)

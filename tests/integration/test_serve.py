@@ -57,11 +57,12 @@ def test_a_tenant_is_made_without_an_api(home: Path, database: Database, setting
 
 def test_migrations_go_down_and_up(home: Path, fresh_database: Database) -> None:
     """`hango migrate up|down|status` on the owner's address; what needs the tables says so while they are away."""
-    given = urls(fresh_database)
+    given = {"HANGO_MIGRATE_DATABASE_URL": fresh_database.owner_dsn}
     one = hango(home, "migrate", "down", **given)
     down = hango(home, "migrate", "down", "--to", "0", **given)
     missing = hango(home, "migrate", "status", **given)
-    refused = hango(home, "tenant", "create", "--name", "early", **given)
+    refused = hango(home, "tenant", "create", "--name", "early", **urls(fresh_database))
+    half = hango(home, "tenant", "create", "--name", "early", **given)
     up = hango(home, "migrate", "up", **given)
     again = hango(home, "migrate", "up", **given)
     present = hango(home, "migrate", "status", **given)
@@ -73,6 +74,10 @@ def test_migrations_go_down_and_up(home: Path, fresh_database: Database) -> None
         1,
         "",
         f"hango: The database lacks {len(NAMES)} migrations; run `hango migrate up` first.\n",
+    )
+    assert (half.returncode, half.stderr) == (
+        1,
+        "hango: HANGO_MIGRATE_DATABASE_URL is set and HANGO_DATABASE_URL is not: set both, or neither.\n",
     )
     assert up.stdout.splitlines() == [f"applied {name}" for name in NAMES]
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "hango: nothing to be applied.\n")
