@@ -11,6 +11,7 @@ from hango.chain.estimator import MESSAGE_OVERHEAD, scaled
 from hango.chain.history import Repair
 from hango.chain.size import GroupSize, Size
 from hango.domain import MessageDigest
+from hango.messages import is_blank
 
 T = TypeVar("T")
 
@@ -21,8 +22,17 @@ _EPSILON = 1e-6
 def measure(draft: Draft, factor: float) -> Size:
     """Sizes of a draft whose history is repaired. One pass over the messages, no body read."""
     return Size(
-        _sum([scaled(part.tokens, factor) for part in draft.system], _marks(draft, draft.system), factor),
-        _sum([scaled(part.tokens, factor) for part in draft.tools], _marks(draft, draft.tools), factor),
+        # What is empty, or what only another provider knows, is not sent, and costs nothing.
+        _sum(
+            [0 if is_blank(part.value) else scaled(part.tokens, factor) for part in draft.system],
+            _marks(draft, draft.system),
+            factor,
+        ),
+        _sum(
+            [0 if part.part in draft.untaken else scaled(part.tokens, factor) for part in draft.tools],
+            _marks(draft, draft.tools),
+            factor,
+        ),
         _messages(draft, factor),
     )
 
