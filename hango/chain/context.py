@@ -6,31 +6,26 @@ model is called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from hashlib import sha256
 
 from msgspec import UNSET
 
-from hango import __version__, jsontext
 from hango.chain import base as bases
 from hango.chain import counting, frames, problems, snapshot
 from hango.chain import full_part as full_parts
 from hango.chain.chain import Capture
 from hango.chain.deps import Deps
-from hango.chain.draft import Draft
-from hango.chain.estimator import tool_text
+from hango.chain.draft import Bodies, Draft
 from hango.chain.full_part import FullPart
-from hango.chain.history import Turn
 from hango.chain.parts import PartKind
+from hango.chain.request_hash import request_sha256
 from hango.chain.snapshot import Group, Groups, Snapshot
 from hango.chain.stack import build_chain
 from hango.chain.state import UNCHANGED, State, Wanted
 from hango.chain.window import WHOLE, Window
 from hango.domain import AgentID, PartID, SessionID
 from hango.errors import NotFound
-from hango.messages import Block, Request, ToolSpec, read_content
+from hango.messages import Request, read_content
 from hango.store import messages
 from hango.store.connection import Scope
 from hango.store.context_bases import CurrentBase
@@ -45,9 +40,6 @@ class Drafted:
     state: State
     draft: Draft
     sha256: str
-
-
-Bodies = Mapping[int, Sequence[Block]]
 
 
 async def draft_next_call(scope: Scope, deps: Deps, session_id: SessionID, wanted: Wanted = UNCHANGED) -> Drafted:
@@ -116,7 +108,7 @@ async def take_snapshot(deps: Deps, drafted: Drafted, window: Window = WHOLE, bo
     """The snapshot. With `bodies` the provider's counter is asked for the totals, where there is one."""
     made = estimated_snapshot(drafted, window)
     if bodies is not None:
-        totals = await counting.totals(deps, drafted.draft, drafted.state, drafted.sha256, bodies)
+        totals = await counting.totals(deps, drafted.draft, drafted.state, bodies)
         if totals is not None:
             made.counted = "provider"
             made.total_before, made.total_after = totals
@@ -155,42 +147,6 @@ def estimated_snapshot(drafted: Drafted, window: Window = WHOLE) -> Snapshot:
         request_sha256=drafted.sha256,
         next_after=next_after if window.limit is not None else UNSET,
     )
-
-
-def request_sha256(state: State, draft: Draft) -> str:
-    """A digest over all that the body is made of, without reading a message's body."""
-    assert draft.repair is not None
-    agent, kept = state.agent, draft.kept_messages()
-    head = {
-        "version": __version__,
-        "model": agent.model,
-        "max_output_tokens": agent.max_output_tokens,
-        "params": agent.params,
-        "ttl": agent.cache.ttl,
-        "mark": draft.breakpoint,
-        "system": [(part, _text_sha256(text)) for part, text in draft.kept_system()],
-        "tools": _tools_sha256(tuple(item.value for item in draft.kept_tools())),
-        # Of a turn that is put together its blocks matter; the messages' own digests follow below.
-        "turns": [
-            turn if isinstance(turn, int) else [turn.role, *((ref.item, ref.block, ref.missing) for ref in turn.blocks)]
-            for turn in (draft.repair.turns if any(isinstance(t, Turn) for t in draft.repair.turns) else ())
-        ],
-        "marks": sorted((part, mark.replacement) for part, mark in draft.marks.items() if mark.replacement is not None),
-    }
-    made = sha256(jsontext.dumps(head).encode())
-    made.update("".join([item.sha256 for item in kept]).encode())
-    return made.hexdigest()
-
-
-# Texts and tools are immutable and come back at every call: hashed once.
-@lru_cache(maxsize=4096)
-def _text_sha256(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
-
-
-@lru_cache(maxsize=256)
-def _tools_sha256(tools: tuple[ToolSpec, ...]) -> str:
-    return sha256(jsontext.dumps([tool_text(tool) for tool in tools]).encode()).hexdigest()
 
 
 async def full_part(scope: Scope, drafted: Drafted, part: str) -> FullPart:

@@ -34,7 +34,7 @@ class Deps:
     store: Store
     providers: Providers
     models: Models
-    counts: Kept[str, tuple[int, int]] = field(default_factory=lambda: Kept(MAX_COUNTS))  # by providers' counters
+    counts: Kept[str, int] = field(default_factory=lambda: Kept(MAX_COUNTS))  # by request hash
     frames: Kept[tuple[Any, ...], Frame] = field(default_factory=lambda: Kept(MAX_FRAMES))
     _definitions: Kept[AgentVersionID, AgentDefinition] = field(default_factory=lambda: Kept(MAX_DEFINITIONS))
     _files: Kept[FileVersionID, FileVersion] = field(default_factory=lambda: Kept(MAX_FILES))

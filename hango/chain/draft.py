@@ -7,7 +7,7 @@ out and takes the provenance off.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from hango.chain.history import Repair
@@ -19,6 +19,8 @@ from hango.errors import Detail, Reason
 from hango.messages import Block, Message, MessageRole, Request, SystemText, ToolSpec, text_block, tool_result
 
 T = TypeVar("T")
+
+Bodies = Mapping[int, Sequence[Block]]  # the blocks of persisted messages, by seq
 
 # Items of a history that are not persisted messages have these numbers.
 SUMMARY_SEQ = 0
@@ -130,7 +132,12 @@ class Draft:
         """All items, the replaced ones as they were."""
         return [self.originals.get(item.seq, item) for item in self.messages] if self.originals else self.messages
 
-    def to_request(self, agent: AgentDefinition, bodies: Mapping[int, Sequence[Block]]) -> Request:
+    def without_overrides(self) -> Draft:
+        """The same call as if nobody had left anything out or replaced it."""
+        stored = tuple(self.stored_messages())
+        return replace(self, messages=stored, marks={}, originals={}, left_out=frozenset(), repair=self.unmarked)
+
+    def to_request(self, agent: AgentDefinition, bodies: Bodies) -> Request:
         """Drop what is left out, repair what is sent, take the provenance off.
 
         `bodies` holds the blocks of every kept persisted message, by seq.
@@ -147,7 +154,7 @@ class Draft:
             cache_ttl=agent.cache.ttl,
         )
 
-    def _wire_messages(self, bodies: Mapping[int, Sequence[Block]]) -> tuple[Message, ...]:
+    def _wire_messages(self, bodies: Bodies) -> tuple[Message, ...]:
         assert self.repair is not None, "the context_overrides slot sets the repair"
         kept = self.kept_messages()
 

@@ -61,13 +61,14 @@ def always(outcome: Outcome) -> None:
         assert (snapshot["total_before"], snapshot["total_after"]) == (sum(before), sum(after))
     named = {problem.get("part") for problem in snapshot["problems"]}
     assert {part["id"] for part in outcome.parts if part["included"] and not part["sent"]} <= named
+    assert not [part for part in outcome.parts if part["included"] and not part["sent"] and part["tokens"]]
     assert all(len(part["preview"]) <= 200 for part in outcome.parts)
     _wire_is_sound(outcome)
 
 
 def _wire_is_sound(outcome: Outcome) -> None:
     wire, provider = outcome.wire, outcome.snapshot["provider"]
-    assert wire["messages"], "a request without messages"
+    assert wire["messages"] or not any(part["sent"] for part in outcome.snapshot["messages"])
     if provider == "openai":
         names = [tool["function"]["name"] for tool in wire.get("tools", ()) if tool["type"] == "function"]
     else:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from hango.config import Settings
 from tests.cases import reading, steps
 from tests.cases.checks import check
 from tests.cases.outcome import Outcome
 from tests.cases.reading import Case
-from tests.cases.world import World, a_world
-from tests.conftest import Database
+from tests.cases.world import World
 
 CASES = reading.read_all()
 OF_ALL_STEPS = frozenset({"each", "each_in_order", "bodies_equal", "request_bytes_equal"})
-
-
-@pytest.fixture(scope="session")
-def world(settings: Settings, database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with a_world(settings, database, tmp_path_factory.mktemp("cases")) as made:
-        yield made
 
 
 @pytest.mark.parametrize(

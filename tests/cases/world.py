@@ -60,7 +60,9 @@ class Person:
         return server.client.request(method, path, content=content, headers=headers)
 
     def make(self, server: Server, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        made: dict[str, Any] = self.send(server, "POST", path, dict(body)).raise_for_status().json()
+        reply = self.send(server, "POST", path, dict(body))
+        assert reply.is_success, reply.text
+        made: dict[str, Any] = reply.json()
         return made
 
     def member(self, server: Server) -> Person:
