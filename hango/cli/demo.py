@@ -64,9 +64,12 @@ def known(url: str, api_key: str) -> bool:
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=ANSWER_SECONDS)
     try:
         connection.request("GET", "/v1/me", headers={"Authorization": f"Bearer {api_key}"})
-        return connection.getresponse().status == http.HTTPStatus.OK
+        status = connection.getresponse().status
     finally:
         connection.close()
+    if status not in {http.HTTPStatus.OK, http.HTTPStatus.UNAUTHORIZED}:
+        raise Unavailable(f"the demo tenant could not be looked up: GET /v1/me gave {status}.")
+    return status == http.HTTPStatus.OK
 
 
 def seed(url: str, api_key: str) -> str:

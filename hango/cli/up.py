@@ -20,6 +20,7 @@ import hango
 from hango.cli import output
 from hango.cli.api_process import ApiProcess, listen, url_of
 from hango.cli.demo import Demo, ensure_demo
+from hango.cli.embedded.account import unusable
 from hango.cli.embedded.process import command_line, wait_until
 from hango.cli.output import Line, Span, Style
 from hango.cli.watch import Part, watch
@@ -78,9 +79,10 @@ def run(settings: Settings, api: ApiProcess, *, fresh: bool, started: float) -> 
     if fresh:
         Demo.forget(settings.home)
     url = url_of(api.listener)
+    output.note(f"hango: starting; data and logs are in {settings.home}")
     with all_services(settings, share=False, fresh=fresh) as services, ending(api):
-        if services.embedded:
-            output.note(f"hango: {' and '.join(part.name for part in services.embedded)} run in {settings.home}")
+        for part in services.embedded:
+            output.note(f"hango: {part.name} is ready")
         if done := runner.up(services.owner_url.reveal()):
             output.note(f"hango: {len(done)} migrations applied")
         api.on(services.settings)
@@ -105,8 +107,11 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
     """No other `hango up` has this home. What a killed one left running is ended first."""
-    settings.home.mkdir(parents=True, exist_ok=True)
-    lock = os.open(settings.home / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+        lock = os.open(settings.home / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise unusable(error) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

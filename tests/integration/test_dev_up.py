@@ -137,6 +137,19 @@ def test_two_at_once_in_two_folders(home: Path) -> None:
             )
 
 
+def test_a_home_that_cannot_be(home: Path) -> None:
+    """Every failure is one sentence that says what to do."""
+    (home / "file").touch()
+
+    refused = hango(home / "file" / "data", "up")
+
+    assert (refused.returncode, refused.stdout, refused.stderr) == (
+        1,
+        "",
+        f"hango: {home / 'file' / 'data'} cannot be used (Not a directory); set HANGO_HOME to a folder of your own.\n",
+    )
+
+
 def test_as_an_ordinary_user(home: Path) -> None:
     """It needs no root: here as the account `nobody`, or as the caller when he is no root."""
     before: tuple[str, ...] = ()

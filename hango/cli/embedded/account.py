@@ -55,6 +55,11 @@ class Account:
         return folder
 
 
+def unusable(error: OSError) -> Unavailable:
+    """What to say of a home that cannot be made or written."""
+    return Unavailable(f"{error.filename} cannot be used ({error.strerror}); set HANGO_HOME to a folder of your own.")
+
+
 def service_account(folder: Path) -> Account:
     """Whoever has the folder already, so that a new account on the machine changes nothing.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from hango.cli.embedded.account import Account, room, service_account
+from hango.cli.embedded.account import Account, room, service_account, unusable
 from hango.cli.embedded.process import POLL_SECONDS, command_line, end_with_caller, wait_until
 from hango.errors import Unavailable
 
@@ -142,9 +142,7 @@ class EmbeddedService(ABC):
             self.folder = self.account.own(self.room / self.word)
             self.socket_folder = self._short_folder()
         except OSError as error:
-            raise Unavailable(
-                f"{error.filename} cannot be used ({error.strerror}); set HANGO_HOME to a folder of your own."
-            ) from None
+            raise unusable(error) from None
 
     def _short_folder(self) -> Path:
         """The service's own folder, or one in /tmp when the socket's address would be too long."""
