@@ -22,8 +22,12 @@ Row = TypeVar("Row")
 
 # A request that cannot get a connection in this time is told so, before its own caller gives up.
 POOL_TIMEOUT_SECONDS = 5.0
-# No statement of the product comes near the first; the second ends a transaction whose process hangs.
-_SETTINGS = b"set timezone = 'UTC'; set statement_timeout = '30s'; set idle_in_transaction_session_timeout = '5min'"
+# No statement of the product comes near the first limit; the second ends a transaction whose process hangs. Every
+# statement goes by a key, so one plan fits all values: planning the base of a request takes longer than reading it.
+_SETTINGS = (
+    b"set timezone = 'UTC'; set statement_timeout = '30s'; set idle_in_transaction_session_timeout = '5min';"
+    b" set plan_cache_mode = 'force_generic_plan'"
+)
 
 _WRITE = "begin"
 _READ = "begin isolation level repeatable read read only"
@@ -59,10 +63,10 @@ class SystemScope:
 
         The system scope must not be used inside the block.
         """
-        await self.conn.execute(f"set local role none; {_as_tenant(principal)}".encode())
+        await self.conn.execute(f"set local role none; {_as_tenant(principal)}".encode(), prepare=False)
         yield Scope(self.conn, principal)
         # Not in a finally: after an error the transaction is over anyway.
-        await self.conn.execute(b"set local app.t = ''; set local role hango_system")
+        await self.conn.execute(b"set local app.t = ''; set local role hango_system", prepare=False)
 
 
 class Store:
@@ -85,7 +89,7 @@ class Store:
         """
         pool = AsyncConnectionPool[Connection](
             url,
-            kwargs={"autocommit": True, "application_name": "hango"},
+            kwargs={"autocommit": True, "application_name": "hango", "prepare_threshold": 0},
             min_size=min_size,
             max_size=max_size,
             timeout=wait_seconds,
@@ -158,7 +162,7 @@ class Store:
         for _ in range(self._pool.max_size):
             conn = await self._pool.getconn()
             try:
-                await conn.execute(begin.encode())
+                await conn.execute(begin.encode(), prepare=False)  # several statements cannot be prepared as one
             except BaseException as error:
                 await _roll_back(conn)
                 await self._pool.putconn(conn)
@@ -183,7 +187,7 @@ async def _roll_back(conn: Connection) -> None:
 
 
 async def _configure(conn: Connection) -> None:
-    await conn.execute(_SETTINGS)
+    await conn.execute(_SETTINGS, prepare=False)
 
 
 def _as_tenant(principal: Principal) -> str:
