@@ -62,7 +62,9 @@ async def page(deps: Deps, principal: Principal, session_id: SessionID, size: in
     """A page from the middle, when the state of the session was looked at before."""
     window = Window("messages", size // 2, PAGE)
     async with deps.store.read(principal) as scope:
-        made = await context.page(scope, deps, session_id, window, count=False)
+        frame = await context.frame(scope, deps, session_id, count=False)
+        assert frame is not None, "nobody counts but hango"
+        made = await context.page(scope, session_id, frame, window)
     return msgspec.json.encode(made)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
@@ -10,13 +13,14 @@ from pydantic import Field
 from hango.api.endpoint import Call
 from hango.api.fields import Body, Query, Whole
 from hango.chain import context, context_overrides, saved_overrides
-from hango.chain.context import Drafted
+from hango.chain.draft import Draft
+from hango.chain.frames import Frame
 from hango.chain.full_part import FullPart
 from hango.chain.parts import parse
 from hango.chain.snapshot import Snapshot
 from hango.chain.state import UNCHANGED, Wanted
 from hango.chain.window import Window
-from hango.domain import Session
+from hango.domain import PartID, Session
 from hango.errors import Invalid, Reason
 from hango.messages import is_blank
 from hango.telemetry import Attr, Event, Metric, Seen, Span, span
@@ -60,42 +64,51 @@ class ProviderRequest(msgspec.Struct):
 async def show_context(call: Call[Session, None, ContextQuery]) -> Snapshot | FullPart | ProviderRequest:
     """GET: with the provider's count where there is one, unless `count=estimate`."""
     query, count = call.query, call.query.count != "estimate"
-    if query.group == "messages" and query.limit and query.full is None and query.format is None:
-        with span(Span.CONTEXT_INSPECT, seconds=Metric.CONTEXT_INSPECT_DURATION):
-            async with call.deps.store.read(call.principal) as scope:
-                page = await context.page(scope, call.deps, call.target.id, _window(query), count=count)
-        if page is not None:
-            return page
-    return await _look(call, query, UNCHANGED, count=count)
+    is_page = query.group == "messages" and query.limit and query.full is None and query.format is None
+    with _inspect() as seen:
+        page = await _page(seen, call, count=count) if is_page else None
+        return page or await _look(seen, call, UNCHANGED, count=count)
 
 
 async def preview_context(
     call: Call[Session, PreviewIn, ContextQuery],
 ) -> Snapshot | FullPart | ProviderRequest:
     """POST: by estimates, unless `count=provider`."""
-    return await _look(call, call.query, _wanted(call.body), count=call.query.count == "provider")
+    wanted = _wanted(call.body)
+    with _inspect() as seen:
+        return await _look(seen, call, wanted, count=call.query.count == "provider")
+
+
+async def _page(seen: Seen, call: Call[Session, None, ContextQuery], *, count: bool) -> Snapshot | None:
+    """A stretch of the messages; None when a provider shall count the whole."""
+    async with call.deps.store.read(call.principal) as scope:
+        frame = await context.frame(scope, call.deps, call.target.id, count=count)
+        if frame is None:
+            return None
+        _measure(seen, _of_frame(frame))
+        return await context.page(scope, call.target.id, frame, _window(call.query))
 
 
 async def _look(
+    seen: Seen,
     call: Call[Session, None, ContextQuery] | Call[Session, PreviewIn, ContextQuery],
-    query: ContextQuery,
     wanted: Wanted,
     *,
     count: bool,
 ) -> Snapshot | FullPart | ProviderRequest:
-    with span(Span.CONTEXT_INSPECT, seconds=Metric.CONTEXT_INSPECT_DURATION) as seen:
-        async with call.deps.store.read(call.principal) as scope:
-            drafted = await context.draft_next_call(scope, call.deps, call.target.id, wanted)
-            _measure(seen, drafted)
-            if query.full is not None:
-                return await context.full_part(scope, drafted, query.full)
-            bodies = None
-            if query.format or (count and context.has_counter(call.deps, drafted)):
-                bodies = await context.load_bodies(scope, drafted)
-        if query.format and bodies is not None:
-            body = context.provider_body(call.deps, drafted, bodies)
-            return ProviderRequest(drafted.state.agent.provider, msgspec.Raw(body))
-        return await context.take_snapshot(call.deps, drafted, _window(query), bodies)
+    query = call.query
+    async with call.deps.store.read(call.principal) as scope:
+        drafted = await context.draft_next_call(scope, call.deps, call.target.id, wanted)
+        _measure(seen, _of_draft(drafted.draft))
+        if query.full is not None:
+            return await context.full_part(scope, drafted, query.full)
+        bodies = None
+        if query.format or (count and context.has_counter(call.deps, drafted)):
+            bodies = await context.load_bodies(scope, drafted)
+    if query.format and bodies is not None:
+        body = context.provider_body(call.deps, drafted, bodies)
+        return ProviderRequest(drafted.state.agent.provider, msgspec.Raw(body))
+    return await context.take_snapshot(call.deps, drafted, _window(query), bodies)
 
 
 def _window(query: ContextQuery) -> Window:
@@ -116,16 +129,53 @@ def _wanted(body: PreviewIn) -> Wanted:
     return Wanted(overrides, body.include, body.message, body.until)
 
 
-def _measure(seen: Seen, drafted: Drafted) -> None:
-    draft = drafted.draft
+@dataclass(frozen=True, slots=True)
+class _Measures:
+    """What the span of an inspect says: of the whole request, whatever stretch of it is shown."""
+
+    parts: tuple[int, int, int]
+    before: int
+    after: int
+    would_compact: bool
+    stale: Sequence[tuple[PartID, Reason]]
+    paired: Sequence[tuple[PartID, PartID]]
+
+
+def _of_draft(draft: Draft) -> _Measures:
     assert draft.size is not None
-    seen.set(Attr.PARTS_SYSTEM, len(draft.system))
-    seen.set(Attr.PARTS_TOOLS, len(draft.tools))
-    seen.set(Attr.PARTS_MESSAGES, len(draft.messages))
-    seen.set(Attr.TOKENS_BEFORE, draft.size.before)
-    seen.set(Attr.TOKENS_AFTER, draft.size.after)
-    seen.set(Attr.WOULD_COMPACT, draft.would_compact)
-    for stale in draft.stale[:EVENTS_MOST]:
-        seen.happened(Event.OVERRIDE_STALE, {Attr.PART: stale.override.part, Attr.REASON: stale.reason})
-    for added in saved_overrides.added(draft)[:EVENTS_MOST]:
-        seen.happened(Event.OVERRIDE_PAIRED, {Attr.PART: added.part, Attr.BECAUSE: added.because})
+    return _Measures(
+        (len(draft.system), len(draft.tools), len(draft.messages)),
+        draft.size.before,
+        draft.size.after,
+        draft.would_compact,
+        [(stale.override.part, stale.reason) for stale in draft.stale],
+        [(added.part, added.because) for added in saved_overrides.added(draft)],
+    )
+
+
+def _of_frame(frame: Frame) -> _Measures:
+    head, partners = frame.head, (part for part in frame.odd.values() if part.paired)
+    return _Measures(
+        frame.counts,
+        head.estimate_before,
+        head.estimate_after,
+        head.would_compact,
+        [(PartID(stale.part), Reason(stale.reason)) for stale in head.stale],
+        [(PartID(part.id), PartID(str(part.paired_with))) for part in partners],
+    )
+
+
+def _inspect() -> AbstractContextManager[Seen]:
+    return span(Span.CONTEXT_INSPECT, seconds=Metric.CONTEXT_INSPECT_DURATION)
+
+
+def _measure(seen: Seen, measures: _Measures) -> None:
+    for attr, count in zip((Attr.PARTS_SYSTEM, Attr.PARTS_TOOLS, Attr.PARTS_MESSAGES), measures.parts, strict=True):
+        seen.set(attr, count)
+    seen.set(Attr.TOKENS_BEFORE, measures.before)
+    seen.set(Attr.TOKENS_AFTER, measures.after)
+    seen.set(Attr.WOULD_COMPACT, measures.would_compact)
+    for part, reason in measures.stale[:EVENTS_MOST]:
+        seen.happened(Event.OVERRIDE_STALE, {Attr.PART: part, Attr.REASON: reason})
+    for part, because in measures.paired[:EVENTS_MOST]:
+        seen.happened(Event.OVERRIDE_PAIRED, {Attr.PART: part, Attr.BECAUSE: because})

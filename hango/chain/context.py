@@ -16,6 +16,7 @@ from hango.chain import full_part as full_parts
 from hango.chain.chain import Capture
 from hango.chain.deps import Deps
 from hango.chain.draft import Bodies, Draft
+from hango.chain.frames import Frame
 from hango.chain.full_part import FullPart
 from hango.chain.parts import PartKind
 from hango.chain.request_hash import request_sha256
@@ -59,22 +60,26 @@ async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted
     return Drafted(base.session_id, base.agent_id, state, done, request_sha256(state, done))
 
 
-async def page(scope: Scope, deps: Deps, session_id: SessionID, window: Window, *, count: bool) -> Snapshot | None:
-    """A stretch of a session's messages with the totals of the whole, by estimates.
+async def frame(scope: Scope, deps: Deps, session_id: SessionID, *, count: bool) -> Frame | None:
+    """The frame of a session as it is now: the first one of a state costs an inspect, later ones a look-up.
 
-    The first page of a state costs an inspect; every other one costs its own length. None when the totals shall be
-    counted (`count`) by a provider that can: then the whole request is needed.
+    None when the totals shall be counted (`count`) by a provider that can: then the whole request is needed.
     """
     base = await bases.current(scope, session_id)
     agent = await deps.definition(scope, base.agent_version_id)
     if count and deps.providers.counter(agent.provider) is not None:
         return None
     key = frames.key_of(base)
-    frame = deps.frames.get(key)
-    if frame is None:
+    found = deps.frames.get(key)
+    if found is None:
         drafted = await draft_base(scope, deps, base)
-        frame = frames.frame_of(estimated_snapshot(drafted), drafted.draft, drafted.state.factor)
-        deps.frames.put(key, frame)
+        found = frames.frame_of(estimated_snapshot(drafted), drafted.draft, drafted.state.factor)
+        deps.frames.put(key, found)
+    return found
+
+
+async def page(scope: Scope, session_id: SessionID, frame: Frame, window: Window) -> Snapshot:
+    """A stretch of a session's messages with the totals of the whole, by estimates. It costs its own length."""
     after, through = frames.stretch(frame, window)
     items = await messages.digests(scope, session_id, after_seq=after, through_seq=through)
     return frames.fill(frame, window, items)

@@ -34,6 +34,7 @@ class Frame:
     """
 
     head: Snapshot
+    counts: tuple[int, int, int]  # of system, tool and message parts
     factor: float
     odd: Mapping[int, Part]  # by seq
     first_seq: int  # of the persisted messages that are not under the summary
@@ -61,7 +62,8 @@ def frame_of(whole: Snapshot, draft: Draft, factor: float) -> Frame:
     }
     first = next((item.seq for item in draft.messages if item.seq > 0), 1)
     head = replace(whole, messages=[])
-    return Frame(head, factor, odd, first, draft.messages[-1].seq if draft.messages else 0)
+    counts = (len(whole.system), len(whole.tools), len(whole.messages))
+    return Frame(head, counts, factor, odd, first, draft.messages[-1].seq if draft.messages else 0)
 
 
 def stretch(frame: Frame, window: Window) -> tuple[int, int]:

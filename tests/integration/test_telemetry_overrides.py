@@ -58,6 +58,7 @@ def put_and_inspect(http: httpx2.Client) -> None:
     assert http.put(of_agent, json={"overrides": swap("system:agent", CANARY), CANARY: 1}).status_code == 422
     context = f"/v1/sessions/{session_id}/context"
     http.get(context).raise_for_status()
+    http.get(f"{context}?group=messages&limit=1").raise_for_status()
     many = [f"tool:t{n}" for n in range(EVENTS_MOST + 1)]
     preview = {"exclude": many, "replace": {"message:1": CANARY}, "include": ["message:2"]}
     http.post(f"{context}/preview", json=preview).raise_for_status()
@@ -66,7 +67,7 @@ def put_and_inspect(http: httpx2.Client) -> None:
 
 def test_an_inspect_tells_what_is_stale_and_what_is_paired(seen: Seen) -> None:
     """Span event agent.context_override_stale per override without its part, context_override_paired per partner."""
-    inspect, _ = inspects(seen.receiver)
+    inspect, _, _ = inspects(seen.receiver)
 
     assert inspect.events == [
         (Event.OVERRIDE_STALE, {"hango.context.part": "tool:gone", "hango.context.reason": "not_in_context"}),
@@ -74,9 +75,17 @@ def test_an_inspect_tells_what_is_stale_and_what_is_paired(seen: Seen) -> None:
     ]
 
 
+def test_a_page_tells_the_same_of_the_whole_request(seen: Seen) -> None:
+    """The span of an inspect says how many parts and tokens the request has, whatever stretch of it is shown."""
+    inspect, page, _ = inspects(seen.receiver)
+
+    assert (page.attributes, page.events) == (inspect.attributes, inspect.events)
+    assert page.attributes["hango.context.parts.messages"] == len(HISTORY)
+
+
 def test_events_are_bounded(seen: Seen) -> None:
     """A span has at most EVENTS_MOST events of a kind."""
-    _, preview = inspects(seen.receiver)
+    _, _, preview = inspects(seen.receiver)
 
     assert [name for name, _ in preview.events] == [Event.OVERRIDE_STALE] * EVENTS_MOST
 
