@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any
@@ -20,6 +21,22 @@ CONNECT_SECONDS = 5.0
 # An inspect of the longest sessions stays far under it; an import has no limit, the server may need minutes.
 ANSWER_SECONDS = 60.0
 PROBLEM_JSON = "application/problem+json"
+
+
+class Missing(Failure):
+    """There is no such thing for the caller."""
+
+
+class Changed(Failure):
+    """Somebody else changed the thing since it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A reply's body and its ETag."""
+
+    body: bytes
+    tag: str
 
 
 class Client:
@@ -63,6 +80,34 @@ class Client:
             reply = self._http.get(path, params=_given(query))
         return self._body(reply, missing)
 
+    def get_tagged(self, path: str, *, missing: str | None = None) -> Tagged:
+        """The body of a reply to GET, with the tag for `if_match`."""
+        with _failures(self.access.url):
+            reply = self._http.get(path)
+        return Tagged(self._body(reply, missing), reply.headers.get("ETag", "*"))
+
+    def put(
+        self,
+        path: str,
+        value: Any,
+        query: Mapping[str, str | int | None] | None = None,
+        *,
+        if_match: str,
+        missing: str | None = None,
+    ) -> bytes:
+        """The body of a reply to PUT. Raises Changed when the thing no longer has the tag."""
+        with _failures(self.access.url):
+            reply = self._http.put(path, params=_given(query), json=value, headers={"If-Match": if_match})
+        if reply.status_code == HTTPStatus.PRECONDITION_FAILED:
+            raise Changed(str(_refusal(reply, self.access.url)))
+        return self._body(reply, missing)
+
+    def post(self, path: str, value: Any, *, missing: str | None = None) -> bytes:
+        """The body of a reply to POST."""
+        with _failures(self.access.url):
+            reply = self._http.post(path, json=value)
+        return self._body(reply, missing)
+
     def upload(
         self,
         path: str,
@@ -88,7 +133,7 @@ class Client:
         if reply.status_code == HTTPStatus.UNAUTHORIZED:
             raise Failure(self._no_key())
         if reply.status_code == HTTPStatus.NOT_FOUND and missing and _media_type(reply) == PROBLEM_JSON:
-            raise Failure(missing)
+            raise Missing(missing)
         raise _refusal(reply, self.access.url)
 
     def _no_key(self) -> str:

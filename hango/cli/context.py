@@ -1,4 +1,4 @@
-"""`hango context`: what the next model request of a session will contain."""
+"""`hango context`: what the next model request of a session will contain, and the commands that change it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from urllib.parse import quote
 
 import typer
 
+from hango.cli import context_overrides
+
 if TYPE_CHECKING:
     from hango.cli.client import Client
     from hango.cli.replies import Snapshot
 
 app = typer.Typer(
-    help="See what the next model request of a session will contain.",
+    help="See what the next model request of a session will contain, and change it.",
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
@@ -23,7 +25,7 @@ app = typer.Typer(
 
 @app.callback()
 def context() -> None:
-    """See what the next model request of a session will contain."""
+    """See what the next model request of a session will contain, and change it."""
 
 
 class Group(StrEnum):
@@ -76,6 +78,16 @@ def show(
             _emit_part(body)
         else:
             _emit_table(client, body, group, sort)
+
+
+for command in (
+    context_overrides.exclude,
+    context_overrides.include,
+    context_overrides.replace,
+    context_overrides.clear,
+    context_overrides.overrides,
+):
+    app.command()(command)
 
 
 def _emit_part(body: bytes) -> None:

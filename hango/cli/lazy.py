@@ -68,8 +68,18 @@ def read_plainly(command: Command) -> None:
             kind = descriptor.annotation
             if isinstance(kind, type) and (kind in {str, int, bool} or issubclass(kind, Enum)):
                 param._runtime_param = PlainParam(descriptor.parameter_info, kind)  # noqa: SLF001  no public way
+            elif kind == list[str]:
+                param._runtime_param = PlainTexts(descriptor.parameter_info, kind)  # noqa: SLF001  as above
     for below in getattr(command, "commands", {}).values():
         read_plainly(below)
+
+
+@dataclass(frozen=True)
+class PlainTexts(RuntimeParam):
+    """Takes texts as they are."""
+
+    def _coerce_value(self, value: Any, param: Any, ctx: Context) -> Any:
+        return list(value)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,9 @@ from hango.errors import HangoError
 
 COMMANDS = {
     "up": Entry("hango.cli.up", "up", "Start everything on this machine, with a demo tenant."),
-    "context": Entry("hango.cli.context", "app", "See what the next model request of a session will contain."),
+    "context": Entry(
+        "hango.cli.context", "app", "See what the next model request of a session will contain, and change it."
+    ),
     "import": Entry("hango.cli.imports", "import_", "Make an agent and sessions of a transcript or request body."),
     "sessions": Entry("hango.cli.sessions", "sessions", "List sessions."),
     "agents": Entry("hango.cli.agents", "agents", "List agents."),

@@ -27,6 +27,7 @@ class Part(msgspec.Struct, frozen=True):
     drifted: bool = False
     role: str | None = None
     tokens_original: int | None = None
+    paired_with: str | None = None
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -80,7 +81,35 @@ class FullPart(msgspec.Struct, frozen=True):
     tokens: int
     included: bool
     override: str
+    text: str | None = None
     content_original: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Session(msgspec.Struct, frozen=True):
+    agent_id: str
+
+
+class SavedOverride(msgspec.Struct, frozen=True):
+    part: str
+    action: str
+    replacement: str | None = None
+
+    def as_sent(self) -> dict[str, str]:
+        sent = {"part": self.part, "action": self.action}
+        return sent if self.replacement is None else {**sent, "replacement": self.replacement}
+
+
+class Added(msgspec.Struct, frozen=True):
+    part: str
+    because: str
+
+
+class Overrides(msgspec.Struct, frozen=True):
+    """A saved set, the partners that leave with it, and its parts that are not there now."""
+
+    overrides: tuple[SavedOverride, ...]
+    added: tuple[Added, ...] = ()
+    stale: tuple[str, ...] = ()
 
 
 class Page(msgspec.Struct, frozen=True):

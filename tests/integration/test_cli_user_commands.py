@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,48 +15,11 @@ from hango.config import Settings
 from hango.store import system
 from hango.store.connection import Store
 from tests import live
+from tests.command_line import Hango
 
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 TOOL = {"name": "read_file", "description": "Reads one file.", "input_schema": {"type": "object"}}
-
-
-@dataclass(frozen=True)
-class Hango:
-    """The command line of one tenant's admin."""
-
-    url: str
-    key: str
-    home: Path
-
-    def __call__(self, *words: str, given: bytes = b"", columns: int | None = None) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr; into pipes."""
-        env = {"HANGO_API_URL": self.url, "HANGO_API_KEY": self.key, "HANGO_HOME": str(self.home)}
-        width = {} if columns is None else {"COLUMNS": str(columns)}
-        done = subprocess.run(
-            [sys.executable, "-m", "hango", *words],
-            input=given,
-            env={**env, **width, "PATH": "/usr/bin:/bin", "PYTHONWARNINGS": "error"},
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-    def get(self, path: str) -> bytes:
-        with live.client(self.url, self.key) as client:
-            return client.get(path).raise_for_status().content
-
-    def make(self, path: str, **body: Any) -> str:
-        """POST what must be created; its id."""
-        with live.client(self.url, self.key) as client:
-            return str(client.post(path, json=body).raise_for_status().json()["id"])
-
-    def session(self, *texts: str, **agent: Any) -> str:
-        """A session whose messages, the user's first, are these."""
-        made = self.make("/v1/agents", **{"name": "desk", "model": "offline/extract", "builtin": [], **agent})
-        messages = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
-        return self.make("/v1/sessions", agent_id=made, title="Bolts", messages=messages)
 
 
 @pytest.fixture

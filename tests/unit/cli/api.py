@@ -28,6 +28,7 @@ class Asked:
     line: str
     key: str | None
     body: bytes
+    if_match: str | None = None
 
 
 @dataclass(slots=True)
@@ -55,7 +56,11 @@ def serving(answers: dict[str, Answer]) -> Iterator[Scripted]:
             self._answer(b"")
 
         def do_POST(self) -> None:
-            self._answer(self._chunks())
+            length = self.headers.get("Content-Length")
+            self._answer(self._chunks() if length is None else self.rfile.read(int(length)))
+
+        def do_PUT(self) -> None:
+            self.do_POST()
 
         def _chunks(self) -> bytes:
             found = b""
@@ -67,7 +72,7 @@ def serving(answers: dict[str, Answer]) -> Iterator[Scripted]:
 
         def _answer(self, body: bytes) -> None:
             line = f"{self.command} {self.path}"
-            scripted.asked.append(Asked(line, self.headers.get("Authorization"), body))
+            scripted.asked.append(Asked(line, self.headers.get("Authorization"), body, self.headers.get("If-Match")))
             fits = max((start for start in scripted.answers if line.startswith(start)), key=len)
             answer = scripted.answers[fits]
             self.send_response(answer.status)
