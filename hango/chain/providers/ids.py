@@ -1,47 +1,58 @@
 """Ids of calls on the wire: legal, and one for one call. Pure.
 
-Ids like `call_0` come back in every turn, and a wire that wants each id once refuses that.
+Ids like `call_0` come back in every turn, and a wire that wants each id once refuses that. A provider's own tools have
+ids of a form of their own.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from hashlib import sha256
 
 from hango.dialect import clean_names, fitting
 from hango.messages import Block, is_call, is_result
+
+SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]{1,55}", re.ASCII)
 
 
 class Ids:
     """Built from all blocks of a request, then asked block by block in their order."""
 
     def __init__(self, blocks: Iterable[Block], allowed: re.Pattern[str]) -> None:
-        found = {_stored(block) for block in blocks if is_call(block.type) or is_result(block.type)}
+        found = [block for block in blocks if is_call(block.type) or is_result(block.type)]
         self._allowed = allowed
-        self._cleaned = clean_names(found, allowed)
-        self._taken = set(self._cleaned.values())
+        self._cleaned = clean_names((_stored(block) for block in found), allowed)
+        self._taken = {self._clean(block) for block in found}
         self._uses: dict[str, int] = {}
         self._now: dict[tuple[str, str], str] = {}
 
     def of_call(self, call: Block) -> str:
         """The call's stored id where it is legal and new in this request, else one made of it."""
-        stored = _stored(call)
-        made = self._cleaned[stored]
-        uses = self._uses[stored] = self._uses.get(stored, 0) + 1
+        made = clean = self._clean(call)
+        uses = self._uses[clean] = self._uses.get(clean, 0) + 1
         if uses > 1:
             tail = f"_{uses}"
-            made = fitting(self._cleaned[stored], tail, self._allowed)
+            made = fitting(clean, tail, self._allowed)
             while made in self._taken:
                 tail += "_"
-                made = fitting(self._cleaned[stored], tail, self._allowed)
+                made = fitting(clean, tail, self._allowed)
             self._taken.add(made)
-        self._now[_maker(call), stored] = made
+        self._now[_maker(call), _stored(call)] = made
         return made
 
     def of_result(self, result: Block) -> str:
         """The id of the nearest call before it."""
-        stored = _stored(result)
-        return self._now.get((_maker(result), stored), self._cleaned[stored])
+        return self._now.get((_maker(result), _stored(result)), self._clean(result))
+
+    def _clean(self, block: Block) -> str:
+        stored = _stored(block)
+        if _maker(block) != "server":
+            return self._cleaned[stored]
+        if SERVER_ID.fullmatch(stored):
+            return stored
+        base = re.sub(r"[^a-zA-Z0-9_]", "_", stored)[:40]
+        return f"srvtoolu_{base}_{sha256(stored.encode()).hexdigest()[:8]}"
 
 
 def _stored(block: Block) -> str:

@@ -187,7 +187,7 @@ def test_an_id_that_comes_back_in_every_turn_is_made_unique() -> None:
 
 
 def test_ids_of_other_providers_are_rewritten_for_call_and_result_alike() -> None:
-    """Foreign ids are rewritten one-to-one, those of server tools too."""
+    """Foreign ids are rewritten one-to-one; those of server tools get the form that the provider asks of them."""
     found = messages(
         user("Hi."),
         assistant(
@@ -199,7 +199,7 @@ def test_ids_of_other_providers_are_rewritten_for_call_and_result_alike() -> Non
     )
 
     server, answer, client = found[1][1]
-    assert server["id"] == answer["tool_use_id"] == "srv_1_c68eb015"
+    assert server["id"] == answer["tool_use_id"] == "srvtoolu_srv_1_c68eb015"
     assert client["id"] == found[2][1][0]["tool_use_id"]
     assert "." not in client["id"]
 
@@ -217,7 +217,7 @@ def test_a_result_follows_the_call_of_its_own_kind() -> None:
     )
 
     client, server, answer = found[1][1]
-    assert (client["id"], server["id"], answer["tool_use_id"]) == ("x", "x_2", "x_2")
+    assert (client["id"], server["id"], answer["tool_use_id"]) == ("x", "srvtoolu_x_2d711642", "srvtoolu_x_2d711642")
     assert found[2][1][0]["tool_use_id"] == "x"
 
 
