@@ -24,6 +24,13 @@ class Dialect:
     params: frozenset[str] = frozenset()  # the params that it takes
 
 
+def takes_block(dialect: Dialect, type: str, role: str) -> bool:
+    """Whether a block goes out in a message of this role: Anthropic takes no picture or document of an assistant."""
+    if dialect.name == "anthropic" and role == "assistant" and type in ("image", "document"):
+        return False
+    return dialect.block_types is None or type in dialect.block_types
+
+
 def takes_system(dialect: Dialect, before: str | None, after: str | None, *, only_text: bool) -> bool:
     """Whether a system message of the history goes out as one, between turns of these roles (None: there is none).
 

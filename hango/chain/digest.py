@@ -92,9 +92,16 @@ def _block(block: Block, tokens: int, model: str | None) -> BlockDigest:
         id=view.id if call else view.tool_use_id if is_result(view.type) else None,
         name=view.name if call else None,
         signer=_signer(block, model),
-        blank=view.type == "text" and is_blank(view.text or ""),
+        blank=_is_blank(block),
         odd=call and not bytes(view.input).startswith(b"{"),
     )
+
+
+def _is_blank(block: Block) -> bool:
+    view = block.view
+    if view.type in ("image", "document"):
+        return estimator.read_source(view.source).empty
+    return view.type == "text" and is_blank(view.text or "")
 
 
 def _signer(block: Block, model: str | None) -> str | None:

@@ -16,7 +16,7 @@ import msgspec
 import toktok
 
 from hango import jsontext
-from hango.messages import Block, ToolSpec, is_call
+from hango.messages import Block, ToolSpec, is_blank, is_call
 
 ENCODING = "o200k_base"
 # Role, separators and end mark of one message in common chat formats.
@@ -39,6 +39,21 @@ class Source(msgspec.Struct, frozen=True):
     type: str = ""
     media_type: str = ""
     data: str = ""
+    url: str = ""
+    file_id: str = ""
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+    @property
+    def empty(self) -> bool:
+        """True when it names nothing: no provider takes a picture or document of nothing."""
+        if self.type == "content":
+            inner, raw = nested_blocks(self.content), bytes(self.content)
+            if raw.startswith(b'"'):
+                return is_blank(msgspec.json.decode(raw, type=str))
+            only_blanks = all(block.type == "text" and is_blank(block.view.text or "") for block in inner)
+            return raw in (b"", b"null", b"[]") or (bool(inner) and only_blanks)
+        held = {"base64": self.data, "text": self.data, "url": self.url, "file": self.file_id, "": ""}
+        return is_blank(held.get(self.type, self.type))
 
 
 _source = msgspec.json.Decoder(Source)

@@ -15,7 +15,7 @@ from hango.chain.parts import message_part
 from hango.dialect import Dialect
 from hango.domain import BlockDigest, MessageDigest
 from hango.errors import Detail, Reason
-from hango.messages import is_result
+from hango.messages import THINKING_TYPES, is_call, is_result
 
 __all__ = ["Ref", "Repair", "Turn", "repair"]
 
@@ -83,10 +83,19 @@ def _ends(
     last = mended.turns[-1] if mended.turns else None
     if isinstance(last, Turn):  # an error result, or what is left of the last message
         last = None if last.role == "user" else last.blocks[0].item
-    if last is not None and items[last].role == "assistant" and not prefill:
+    if last is not None and items[last].role == "assistant" and not (prefill and _is_prefill(mended, blocks, last)):
         message = "The history ends with the assistant: the next call needs a message of the user."
         found.append(Detail(Reason.ENDS_WITH_ASSISTANT, message, part=message_part(items[last].seq)))
     return found
+
+
+def _is_prefill(mended: Mended, blocks: Mapping[int, Sequence[BlockDigest]], last: int) -> bool:
+    """Whether a model could go on from the words of the last message: not from those that thinking led to.
+
+    A turn that its provider paused ends with a call and is gone on with, thinking and all.
+    """
+    kept = [blocks[last][at].type for at in mended.kept.get(last, ())]
+    return not THINKING_TYPES.intersection(kept) or is_call(kept[-1])
 
 
 def _tool_blocks(mended: Mended, seen: Scan, dialect: Dialect, *, has_tools: bool) -> list[Detail]:

@@ -11,7 +11,7 @@ from hango.chain.refusal import SENTENCES, refusal
 from hango.dialect import Dialect, takes_system
 from hango.domain import MessageDigest
 from hango.errors import Detail, Reason
-from hango.messages import is_call, is_result
+from hango.messages import THINKING_TYPES, is_call, is_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ class _Mender:
         self.kept = {
             i: [at for at in range(len(blocks)) if (i, at) not in self.dropped] for i, blocks in self.blocks.items()
         }
+        self._drop_last_thinking()
         self._follow_calls(pairing)
         self._report_blocks()
         self._assemble()
@@ -97,6 +98,13 @@ class _Mender:
                 self.dropped.setdefault(call.place, Reason.UNPAIRED_TOOL_USE)
             if call.result is not None and call.place in self.dropped:
                 self.dropped.setdefault(call.result, Reason.UNPAIRED_TOOL_RESULT)
+
+    def _drop_last_thinking(self) -> None:
+        """Thinking goes out with what it led to: a provider that takes it refuses a message that ends with it."""
+        for i, kept in self.kept.items():
+            while kept and self.blocks[i][kept[-1]].type in THINKING_TYPES:
+                kept.pop()
+                self._report(i, Reason.BLOCK_NOT_TAKEN, "Thinking at the end of a message is shown and not sent.")
 
     def _open_end(self) -> int:
         """The last item but for results: code that a provider runs may wait for those of the client."""

@@ -129,12 +129,21 @@ class _Pairer:
         maker, id = _maker(block.type), block.id or ""
         if role != ("user" if maker == CLIENT else "assistant"):
             self.made.orphans.append(place)
-        elif waiting := self.unanswered.get((maker, id)):
+        elif (waiting := self.unanswered.get((maker, id))) and (
+            maker == CLIENT or not self._speaks_between(waiting[-1].place[0], place[0])
+        ):
             call = waiting.pop()
             call.result = place
             self.answered[maker, id] = call
         else:
             self._late_result(maker, id, place)
+
+    def _speaks_between(self, first: int, last: int) -> bool:
+        """True when something other than results of the client ends the assistant's turn between two items."""
+        return any(
+            item.role != "assistant" and (item.plain or any(_ends_turn(block) for block in item.blocks))
+            for item in self.items[first + 1 : last]
+        )
 
     def _late_result(self, maker: str, id: str, place: Place) -> None:
         """No call waits: it is a further result of the nearest call with its id, or of none."""
@@ -157,6 +166,10 @@ class _Pairer:
         found = self.settled_by_id.get(id, [])
         at = bisect_left(found, before)
         return found[at - 1] if at else None
+
+
+def _ends_turn(block: BlockDigest) -> bool:
+    return block.type != "tool_result" and not block.blank
 
 
 def _maker(type: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hango.dialect import Dialect
+from hango.dialect import Dialect, takes_block
 from hango.domain import BlockDigest
 from hango.errors import Reason
 from hango.messages import THINKING_TYPES
@@ -33,6 +33,6 @@ def refusal(block: BlockDigest, role: str, dialect: Dialect, model: str) -> Reas
         # "" is the agent's own model; an import may name the model without its provider.
         if block.signer not in ("", model, model.partition("/")[2]):
             return Reason.FOREIGN_THINKING
-    elif dialect.block_types is not None and block.type not in dialect.block_types:
+    elif not takes_block(dialect, block.type, role):
         return Reason.BLOCK_NOT_TAKEN
     return None

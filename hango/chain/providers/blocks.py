@@ -8,7 +8,7 @@ import msgspec
 
 from hango import jsontext
 from hango.errors import HangoError
-from hango.messages import THINKING_TYPES, Block
+from hango.messages import Block
 
 
 def is_plain_text(block: Block) -> bool:
@@ -17,8 +17,8 @@ def is_plain_text(block: Block) -> bool:
 
 
 def without_marks(block: Block) -> Block:
-    """The block without `cache_control`, also inside a result or document. Thinking is never touched."""
-    if not _may_hold_mark(block.json) or block.type in THINKING_TYPES:
+    """The block without `cache_control`, also inside a result or document; the other members keep their text."""
+    if not _may_hold_mark(block.json):
         return block
     members = jsontext.fields(block.json)
     changes: dict[str, Any] = {}

@@ -41,7 +41,7 @@ def parts_of(block: Block, *, only_text: bool = False) -> list[Part]:
         return [part(text=view.text or "")]
     if view.type == "search_result":
         lines = [*_texts(block, "title", "source"), wire_blocks.split_text(view.content)]
-        return [part(text="\n".join(line for line in lines if line))]
+        return [part(text="\n".join(line for line in lines if line.strip()) or "[An empty search result]")]
     if view.type == "image":
         return _picture(_source(view.source), only_text)
     if view.type == "document":
@@ -73,7 +73,7 @@ def _texts(block: Block, *names: str) -> list[str]:
     """Those members of a block that are texts and not empty: an import may hold anything there."""
     members = jsontext.fields(block.json)
     found = [bytes(members[name]) for name in names if name in members]
-    return [text for raw in found if raw.startswith(b'"') and (text := msgspec.json.decode(raw, type=str))]
+    return [text for raw in found if raw.startswith(b'"') and (text := msgspec.json.decode(raw, type=str)).strip()]
 
 
 def _source(raw: msgspec.Raw) -> _Source:
@@ -84,24 +84,25 @@ def _source(raw: msgspec.Raw) -> _Source:
 
 
 def _picture(source: _Source, only_text: bool) -> list[Part]:
-    if source.type == "base64" and not only_text:
+    if source.type == "base64" and source.data and not only_text:
         return [{"type": "image_url", "image_url": {"url": _data_url(source)}}]
-    if source.type == "url" and not only_text:
+    if source.type == "url" and source.url and not only_text:
         return [{"type": "image_url", "image_url": {"url": source.url}}]
     return [part(text="[A picture that cannot be sent here]")]
 
 
 def _document(source: _Source, block: Block, only_text: bool) -> list[Part]:
     head = [part(text=line) for line in _texts(block, "title", "context")]
-    if source.type == "text":
+    if source.type == "text" and source.data.strip():
         return [*head, part(text=source.data)]
     if source.type == "content":
         inner = wire_blocks.inner_blocks(source.content)
         if inner:
-            return [*head, *(one for block in inner for one in parts_of(block, only_text=only_text))]
+            made = [one for block in inner for one in parts_of(block, only_text=only_text)]
+            return [*head, *(one for one in made if one["type"] != "text" or one["text"].strip())]
         text = wire_blocks.split_text(source.content)
-        return [*head, part(text=text)] if text else head
-    if source.type == "base64" and not only_text:
+        return [*head, part(text=text)] if text.strip() else head
+    if source.type == "base64" and source.data and not only_text:
         name = next(iter(_texts(block, "title")), "document.pdf")
         return [{"type": "file", "file": {"filename": name, "file_data": _data_url(source)}}]
     where = f" at {source.url}" if source.type == "url" and source.url else " that cannot be sent here"
