@@ -45,6 +45,8 @@ class Database:
 
 # Other workers and the services share the processors: how long an example takes says nothing.
 hypothesis.settings.register_profile("hango", deadline=None)
+# Ten times the examples, for `--hypothesis-profile deep`.
+hypothesis.settings.register_profile("deep", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("hango")
 
 
