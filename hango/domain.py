@@ -230,8 +230,8 @@ class BlockDigest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What rules and totals need of one block, without its body.
 
     `id` is the id of a call or the id a result answers; `name` the tool's; `signer` the model that signed a
-    thinking block ("" the agent's own, None nobody); `blank` a text of nothing but white space; `odd` a call whose
-    input is no JSON object.
+    thinking block ("" the agent's own, None nobody); `blank` a text of nothing but white space, or a picture or
+    document of nothing; `odd` a call whose input is no JSON object.
     """
 
     type: str
