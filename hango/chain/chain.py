@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -18,7 +17,6 @@ from hango.chain.state import State
 from hango.chain.tools import allowed
 from hango.dialect import Dialect
 from hango.domain import MessageDigest, PartID
-from hango.errors import Unavailable
 from hango.messages import Response, StopReason, ToolSpec, Usage, text_block
 from hango.store.connection import Scope
 
@@ -29,16 +27,10 @@ class Chain:
     def __init__(self, slots: Sequence[Middleware]) -> None:
         self.slots = tuple(slots)
 
-    async def before_run(self, state: State, scope: Scope, *, seconds: float) -> None:
-        """Let every slot read what it needs. Raises Unavailable when that takes longer than the bound."""
-        try:
-            async with asyncio.timeout(seconds):
-                for slot in self.slots:
-                    await slot.before_run(state, scope)
-        except TimeoutError:
-            raise Unavailable(
-                f"Reading the session took longer than {seconds:g} s. Try again, or raise HANGO_BEFORE_RUN_MAX."
-            ) from None
+    async def before_run(self, state: State, scope: Scope) -> None:
+        """Let every slot read what it needs."""
+        for slot in self.slots:
+            await slot.before_run(state, scope)
 
     def system_blocks(self, state: State) -> tuple[SourcedBlock, ...]:
         """The agent's blocks as listed, then each slot's; one part for one contributor."""

@@ -6,6 +6,9 @@ model is called.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from msgspec import UNSET
@@ -25,7 +28,7 @@ from hango.chain.stack import build_chain
 from hango.chain.state import UNCHANGED, State, Wanted
 from hango.chain.window import WHOLE, Window
 from hango.domain import AgentID, PartID, SessionID
-from hango.errors import NotFound
+from hango.errors import NotFound, Unavailable
 from hango.messages import Request, read_content
 from hango.store import messages
 from hango.store.connection import Scope
@@ -44,15 +47,19 @@ class Drafted:
 
 
 async def draft_next_call(scope: Scope, deps: Deps, session_id: SessionID, wanted: Wanted = UNCHANGED) -> Drafted:
-    """Draft the next call through the real chain. Raises NotFound, Invalid (a part that cannot be)."""
-    return await draft_base(scope, deps, await bases.current(scope, session_id), wanted)
+    """Draft the next call through the real chain. Raises NotFound, Invalid (a part that cannot be), Unavailable."""
+    return await draft_base(scope, deps, await _current(scope, deps, session_id), wanted)
 
 
 async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted = UNCHANGED) -> Drafted:
-    """Draft the call that a base makes, through the real chain. Raises Invalid (a part that cannot be)."""
-    state = await bases.build_state(scope, deps, base, wanted)
-    chain = build_chain(state.agent.builtin)
-    await chain.before_run(state, scope, seconds=deps.settings.before_run_max)
+    """Draft the call that a base makes, through the real chain.
+
+    Raises Invalid (a part that cannot be), and Unavailable when reading what it is made of takes longer than the bound.
+    """
+    async with _bounded(deps.settings.before_run_max):
+        state = await bases.build_state(scope, deps, base, wanted)
+        chain = build_chain(state.agent.builtin)
+        await chain.before_run(state, scope)
     capture = Capture()
     await chain.model_call(state, chain.draft(state), capture)
     assert capture.draft is not None, "a slot did not call on"
@@ -60,12 +67,28 @@ async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted
     return Drafted(base.session_id, base.agent_id, state, done, request_sha256(state, done))
 
 
+async def _current(scope: Scope, deps: Deps, session_id: SessionID) -> CurrentBase:
+    async with _bounded(deps.settings.before_run_max):
+        return await bases.current(scope, session_id)
+
+
+@asynccontextmanager
+async def _bounded(seconds: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise Unavailable(
+            f"Reading the session took longer than {seconds:g} s. Try again, or raise HANGO_BEFORE_RUN_MAX."
+        ) from None
+
+
 async def frame(scope: Scope, deps: Deps, session_id: SessionID, *, count: bool) -> Frame | None:
     """The frame of a session as it is now: the first one of a state costs an inspect, later ones a look-up.
 
     None when the totals shall be counted (`count`) by a provider that can: then the whole request is needed.
     """
-    base = await bases.current(scope, session_id)
+    base = await _current(scope, deps, session_id)
     agent = await deps.definition(scope, base.agent_version_id)
     if count and deps.providers.counter(agent.provider) is not None:
         return None

@@ -102,7 +102,7 @@ async def next_call(world: World, saved: Sequence[SavedOverride] = (), wanted: W
     """The next call through the real slots, as an inspect, a PUT or a run drafts it. Raises Invalid."""
     state = _state(world, tuple(saved), wanted)
     chain = build_chain(world.agent.builtin)
-    await chain.before_run(state, NO_DATABASE, seconds=60)
+    await chain.before_run(state, NO_DATABASE)
     capture = Capture()
     await chain.model_call(state, chain.draft(state), capture)
     assert capture.draft is not None
