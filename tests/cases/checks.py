@@ -15,6 +15,7 @@ from tests.cases.outcome import Outcome, as_blocks
 from tests.strict_wire import faults
 
 ANY_BLOCK = Dialect("anthropic", None, True, True, False, True, True)
+BROUGHT_BY_SKILLS = "tool:load_skill"
 BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 # Said for readers, and held by `always` or by another key.
@@ -117,8 +118,7 @@ def _named_parts(outcome: Outcome, wanted: list[str]) -> None:
 
 def _sent(group: str) -> Callable[[Outcome, list[Any]], None]:
     def of_group(outcome: Outcome, wanted: list[Any]) -> None:
-        sent = [_short(part["id"]) for part in outcome.snapshot[group] if part["sent"]]
-        assert sent == wanted, sent
+        _are_named(outcome, [part["id"] for part in outcome.snapshot[group] if part["sent"]], wanted)
         if group == "messages" and outcome.snapshot["provider"] != "openai":
             _sent_is_on_the_wire(outcome)
 
@@ -131,12 +131,21 @@ def _sent_is_on_the_wire(outcome: Outcome) -> None:
             assert bool(outcome.on_the_wire(part["id"])) is part["sent"], part["id"]
 
 
-def _listed(group: str) -> Callable[[Outcome, list[Any]], None]:
-    def of_group(outcome: Outcome, wanted: list[Any]) -> None:
-        listed = [_short(part["id"]) for part in outcome.snapshot[group]]
-        assert listed == wanted, listed
+def _listed(group: str) -> Callable[[Outcome, Any], None]:
+    def of_group(outcome: Outcome, wanted: Any) -> None:
+        listed = [part["id"] for part in outcome.snapshot[group]]
+        if isinstance(wanted, int):
+            assert len(listed) == wanted, listed
+        else:
+            _are_named(outcome, listed, wanted)
 
     return of_group
+
+
+def _are_named(outcome: Outcome, ids: list[str], wanted: list[Any]) -> None:
+    """Wanted are whole ids, or names and numbers without their kind."""
+    ids = [id for id in ids if id != BROUGHT_BY_SKILLS]
+    assert wanted in (ids, [_short(id) for id in ids]), ids
 
 
 def _short(id: str) -> int | str:
@@ -175,8 +184,7 @@ def _totals(outcome: Outcome, wanted: Any) -> None:
     if isinstance(wanted, dict):
         assert {key: snapshot[f"total_{key}"] for key in wanted} == wanted
         return
-    saved = re.search(r"estimate of (\S+)", wanted)
-    expected = outcome.part(saved.group(1))["tokens"] if saved else 0
+    expected = sum(outcome.part(id)["tokens"] for id in re.findall(r"(?:system|tool|message):\S+", wanted))
     assert snapshot["total_before"] - snapshot["total_after"] == expected
     assert snapshot["total_after"] == sum(part["tokens"] for part in outcome.parts if part["included"])
 
@@ -219,8 +227,11 @@ def _wire_blocks(outcome: Outcome, wanted: dict[str, list[str]]) -> None:
 
 
 def _wire_bytes_unchanged(outcome: Outcome, wanted: list[str]) -> None:
-    for id in wanted:
-        assert outcome.on_the_wire(id) == [outcome.stored_blocks(id)]
+    """Every block of a message, or those of one type: "message:2/thinking"."""
+    for one in wanted:
+        id, _, type = one.partition("/")
+        found = [[block for block in blocks if type in ("", block["type"])] for blocks in outcome.on_the_wire(id)]
+        assert found == [[block for block in outcome.stored_blocks(id) if type in ("", block["type"])]]
 
 
 def _wire_contains(outcome: Outcome, wanted: list[str]) -> None:
@@ -296,6 +307,26 @@ def _named_are_listed(outcome: Outcome, wanted: list[str]) -> None:
     assert set(wanted) <= {part["id"] for part in outcome.parts}
 
 
+def _sent_summary(outcome: Outcome, wanted: str) -> None:
+    assert outcome.full("summary")["content"] == wanted
+    assert wanted in str(outcome.wire["messages"])
+
+
+def _cache_mark_on(outcome: Outcome, wanted: str | None) -> None:
+    """The last mark of system and tools stands on this part; "last tool", or None for nowhere."""
+    marked = [block for group in ("tools", "system") for block in _marked(outcome.wire.get(group, []))]
+    if wanted is None:
+        assert marked == []
+    elif wanted == "last tool":
+        assert marked == outcome.wire["tools"][-1:]
+    else:
+        assert [block["text"] for block in marked] == [outcome.full(wanted)["content"]]
+
+
+def _cache_mark_on_any(outcome: Outcome, wanted: list[str | None]) -> None:
+    _any_of(outcome, [{"cache_mark_on": one} for one in wanted])
+
+
 def _keys_absent(outcome: Outcome, wanted: list[str]) -> None:
     assert set(wanted).isdisjoint(outcome.wire), outcome.wire.keys()
 
@@ -308,7 +339,7 @@ CHECKS: Mapping[str, Callable[[Outcome, Any], None]] = {
     "reason_any": _reason_any,
     "parts": _named_parts,
     "part_ids": _named_are_listed,
-    "added": _exactly(lambda outcome: [part["id"] for part in outcome.parts if part["paired"]]),
+    "added": _exactly(lambda outcome: outcome.added),
     **{f"sent_{group}": _sent(group) for group in ("system", "tools", "messages")},
     **{f"listed_{group}": _listed(group) for group in ("system", "tools", "messages")},
     "included": _of_parts("included"),
@@ -348,4 +379,7 @@ CHECKS: Mapping[str, Callable[[Outcome, Any], None]] = {
     "raw_bidi_controls_absent": _no_raw_bidi,
     "absent_in": _absent,
     "body_equal_to": _body_equal_to,
+    "sent_summary": _sent_summary,
+    "cache_mark_on": _cache_mark_on,
+    "cache_mark_on_any": _cache_mark_on_any,
 }

@@ -59,6 +59,18 @@ class Outcome:
         """The body that the provider would get."""
         return dict(self.look("format=provider")["request"])
 
+    def see(self) -> None:
+        """Look at everything once: what is seen stays as it is now."""
+        _ = (self.snapshot, self.wire, self.stored)
+
+    @property
+    def added(self) -> list[str]:
+        """The parts that leave with a partner: of a PUT's answer, and of the snapshot, which must agree."""
+        paired = [part["id"] for part in self.parts if part["paired"]]
+        if isinstance(self.json.get("added"), list):
+            assert [one["part"] for one in self.json["added"]] == paired
+        return paired
+
     def full(self, part: str) -> dict[str, Any]:
         return dict(self.look(f"full={quote(part, safe='')}"))
 

@@ -40,16 +40,27 @@ def run(case: Case, model: str, world: World) -> list[list[Outcome]]:
         imported = import_given(case, model, server, world.admin.member(server))
         assert isinstance(imported, Made), imported.text
         return [[refused, *_step(step, imported, world, server, watch=False)] for step in steps]
-    return [_step(step, made, world, server, watch=case.asks_for("rows_written")) for step in steps]
+    return [_seen(_step(step, made, world, server, watch=case.asks_for("rows_written"))) for step in steps]
+
+
+def _seen(outcomes: list[Outcome]) -> list[Outcome]:
+    """The outcomes with what can be seen now, before a next step changes it."""
+    for outcome in outcomes:
+        if outcome.accepted and outcome.exit_code is None:
+            outcome.see()
+    return outcomes
 
 
 def _step(step: dict[str, Any], made: Made, world: World, server: Server, *, watch: bool) -> list[Outcome]:
     """One step on what is given; `watch` looks whether a row changed."""
-    asker = _who(step.get("inspect", {}), made, world, server)
+    if tool := step.get("inspect", {}).get("after_adding_tool"):
+        _add_tool(tool, made, server)
+    asker = _who(step.get("inspect", step), made, world, server)
     before = world.rows() if watch else {}
     asked, start = len(world.answers_asked()), time.monotonic()
     if "overrides" in step:
-        outcomes = [_preview(step["overrides"], made, world, server)]
+        outcomes = _seen([_preview(step["overrides"], made, world, server, asker)])
+        outcomes.append(_put(step, made, world, server, asker))
     else:
         outcomes = _inspect(step["inspect"], made, world, server, asker)
     seconds = time.monotonic() - start
@@ -109,13 +120,28 @@ def _who(how: dict[str, Any], made: Made, world: World, server: Server) -> Asker
     return Asker(made.owner)
 
 
-def _preview(overrides: list[dict[str, Any]], made: Made, world: World, server: Server) -> Outcome:
+def _put(step: dict[str, Any], made: Made, world: World, server: Server, asker: Asker) -> Outcome:
+    """The same set, saved."""
+    body = {"overrides": step["overrides"]}
+    reply = asker.person.send(server, "PUT", made.overrides(step["target"]), body)
+    return Outcome(world, server, made.owner, reply=reply, made=made)
+
+
+def _add_tool(name: str, made: Made, server: Server) -> None:
+    """The agent gets one tool more, before the others."""
+    path = f"/v1/agents/{made.agent_id}"
+    tools = made.owner.send(server, "GET", path).raise_for_status().json()["tools"]
+    added = {"name": name, "description": "Added later.", "input_schema": {"type": "object"}}
+    made.owner.send(server, "PATCH", path, {"tools": [added, *tools]}).raise_for_status()
+
+
+def _preview(overrides: list[dict[str, Any]], made: Made, world: World, server: Server, asker: Asker) -> Outcome:
     """A set of overrides, unsaved."""
     change = {
         "exclude": [one["part"] for one in overrides if one["action"] == "exclude"],
         "replace": {one["part"]: one["replacement"] for one in overrides if one["action"] == "replace"},
     }
-    reply = made.owner.send(server, "POST", f"/v1/sessions/{made.session_id}/context/preview", change)
+    reply = asker.person.send(server, "POST", f"/v1/sessions/{made.session_id}/context/preview", change)
     return Outcome(world, server, made.owner, reply=reply, made=made, change=change)
 
 
