@@ -46,7 +46,8 @@ def _messages(draft: Draft, factor: float) -> GroupSize:
     assert draft.unmarked is not None, "the context_overrides slot sets the repair without overrides"
     if draft.unmarked is draft.repair:
         tokens = _of_items(draft.messages, draft.repair, factor)
-        return GroupSize(tokens, {}, sum(tokens), sum(tokens))
+        total = sum(tokens)
+        return GroupSize(tokens, {}, total, total)
     # A part that is left out has the tokens that it would have without any override.
     tokens = _of_items(draft.stored_messages(), draft.unmarked, factor)
     originals = {i: tokens[i] for i, item in enumerate(draft.messages) if item.seq in draft.originals}

@@ -116,7 +116,7 @@ def message_parts(draft: Draft, sizes: GroupSize, start: int = 0, stop: int | No
     assert draft.repair is not None
     items = draft.messages[start:stop]
     tokens = sizes.parts[start:stop]
-    made = [message_part_of(item, count) for item, count in zip(items, tokens, strict=True)]
+    made = list(map(message_part_of, items, tokens))
     if items and items[0].seq <= 0:
         _name_special(made[0], items[0].seq)
     if items and items[-1].seq == EXTRA_SEQ:

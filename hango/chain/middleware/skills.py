@@ -23,6 +23,8 @@ from hango.messages import ToolSpec
 from hango.store.connection import Scope
 
 MAX_SKILLS = 256
+# The head is short; the bound keeps a hostile file from costing time in the YAML reader.
+MAX_FRONT_CHARS = 16_384
 
 HEAD = """\
 # Skills
@@ -36,6 +38,8 @@ LOAD_SKILL = ToolSpec(
 )
 
 _PATH = re.compile(r"/skills/([^/]+)/SKILL\.md")
+_OPENED = re.compile(r"\ufeff?---[ \t]*\r?\n")
+_CLOSED = re.compile(r"\n---[ \t]*(?:\r?\n|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +95,11 @@ def read_skill(file: FileVersion) -> Skill | None:
 
 
 def _front_matter(text: str) -> str:
-    # The head is short; 16 KiB keep a hostile file from costing time in the YAML reader.
-    match = re.match(r"\ufeff?---[ \t]*\r?\n(.{0,16384}?)\r?\n---[ \t]*(?:\r?\n|$)", text, re.DOTALL)
-    return match.group(1) if match else ""
+    opened = _OPENED.match(text)
+    closed = _CLOSED.search(text, opened.end()) if opened else None
+    if opened is None or closed is None or closed.start() - opened.end() > MAX_FRONT_CHARS:
+        return ""
+    return text[opened.end() : closed.start()].removesuffix("\r")
 
 
 @lru_cache(maxsize=1024)
