@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hango import config
-from hango.telemetry.names import GAUGES, HISTOGRAMS, Metric
+from hango.telemetry.names import GAUGES, HISTOGRAMS, Gauge, Histogram, Metric
 from tools import cli_help, http_docs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +28,10 @@ def settings() -> str:
 
 
 def metrics() -> str:
-    kinds = {"histogram": HISTOGRAMS, "gauge": GAUGES}
+    kinds: Mapping[str, Mapping[Metric, Histogram] | Mapping[Metric, Gauge]] = {
+        "histogram": HISTOGRAMS,
+        "gauge": GAUGES,
+    }
     rows = [
         f"| `{name}` | {kind} | {UNITS[table[name].unit]} | {table[name].meaning} |"
         for name in Metric
