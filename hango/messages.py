@@ -51,7 +51,6 @@ class BlockView(msgspec.Struct, frozen=True):
     signature: str | None = None
     data: str | None = None
     source: msgspec.Raw = msgspec.Raw(b"")
-    cache_control: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Foreign(msgspec.Struct):

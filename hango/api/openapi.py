@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from hango import __version__
-from hango.api.authz import ADMIN, MEMBER, PUBLIC
+from hango.api.authz import MEMBER, PUBLIC
 from hango.api.endpoint import JSON, Row
 from hango.api.errors import PROBLEM_JSON, TITLES, ProblemDocument
 
@@ -21,7 +21,6 @@ ABOUT = (
     "Errors are RFC 9457 problem documents with a `code` from a closed set. "
     "What is not there and what is not yours are the same 404."
 )
-RATE_HEADERS = ("RateLimit", "RateLimit-Policy")
 
 # The bounds of a number that is read from text: pydantic leaves them in its own words.
 _BOUNDS = {"ge": "minimum", "le": "maximum"}
@@ -71,9 +70,7 @@ def refusals(row: Row) -> list[int]:
     found = {500, 503, *row.refuses}
     if row.access is not PUBLIC:
         found |= {401, 429}
-    if row.access not in (PUBLIC, MEMBER) or row.body or row.query or "{" in row.path:
-        found.add(404)
-    if row.access is ADMIN:
+    if row.access is not MEMBER or row.body or row.query or "{" in row.path:
         found.add(404)
     if row.body or row.takes:
         found |= {400, 413, 422}

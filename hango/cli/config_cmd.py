@@ -20,12 +20,11 @@ def config() -> None:
     access = find_access(settings)
     rows = []
     for source in settings.sources():
-        if not settings.up_file.exists() or source.origin != "default":
-            pass
-        elif source.name == "HANGO_API_URL":
-            source = replace(source, value=access.url, origin="up.json")
-        elif source.name == "HANGO_API_KEY" and access.key is not None:
-            source = replace(source, value="***", origin="up.json")
+        if settings.up_file.exists() and source.origin == "default":
+            if source.name == "HANGO_API_URL":
+                source = replace(source, value=access.url, origin="up.json")
+            elif source.name == "HANGO_API_KEY" and access.key is not None:
+                source = replace(source, value="***", origin="up.json")
         rows.append((source.name, source.origin, source.value))
     output.emit(table.lines(("variable", "from", "value"), rows, width=None))
     for name in unknown():

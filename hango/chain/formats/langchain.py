@@ -39,7 +39,6 @@ class _Call(msgspec.Struct):
 class _Metadata(msgspec.Struct):
     model_name: str | None = None
     model: str | None = None
-    model_provider: str | None = None
 
 
 class _Additional(msgspec.Struct):
