@@ -168,7 +168,7 @@ async def _put(call: Put, kind: Kind[TargetID], id: TargetID) -> Reply[Overrides
         saved = await kind.replace(scope, id, plan.stored)
         detail = {"overrides": [{"part": one.part, "action": one.action} for one in saved]}
         await audit.record(scope, AuditAction.CONTEXT_OVERRIDE, kind.scope, id, detail)
-        active = await context_overrides.count_active(scope)
+        active = await context_overrides.count_active(scope) if telemetry.is_on() else 0
     telemetry.gauge(Metric.CONTEXT_OVERRIDES_ACTIVE, active, {Attr.TENANT_ID: call.principal.tenant_id})
     return _reply(OverridesOut.of(saved, plan.added, plan.stale), saved)
 

@@ -37,6 +37,7 @@ __all__ = [
     "Telemetry",
     "content_allowed",
     "gauge",
+    "is_on",
     "request_span",
     "setup",
     "span",
@@ -176,6 +177,11 @@ def span(name: Span, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metr
         return _OFF
     given = {attr.value: _plain(value) for attr, value in (attrs or {}).items()}
     return _Open(exporters, exporters.tracer.start_span(name.value, attributes=given), seconds=seconds)
+
+
+def is_on() -> bool:
+    """Whether what is measured goes anywhere: what costs a query is not looked up for nobody."""
+    return _State.exporters is not None
 
 
 def gauge(name: Metric, value: int, attrs: Mapping[Attr, Value]) -> None:
