@@ -57,9 +57,9 @@ class Reason(StrEnum):
     BAD_PATH = "bad_path"
     UNSIGNED_THINKING = "unsigned_thinking"
     FOREIGN_THINKING = "foreign_thinking"  # signed by another model
-    EMPTY_TEXT = "empty_text"  # a text block of nothing or white space
+    EMPTY_TEXT = "empty_text"  # a text block of nothing or white space, a picture or document of nothing
     EMPTY_MESSAGE = "empty_message"  # nothing of it is left to send
-    BLOCK_NOT_TAKEN = "block_not_taken"  # the provider has no such block
+    BLOCK_NOT_TAKEN = "block_not_taken"  # the provider has no such block, or refuses it at its place
     UNKNOWN_BLOCK = "unknown_block"  # kept as it came
     TOOL_BLOCKS_AS_TEXT = "tool_blocks_as_text"
     TOOL_CHOICE_DROPPED = "tool_choice_dropped"
