@@ -49,6 +49,8 @@ class Client:
         self.access = access
         headers = {"User-Agent": f"hango/{__version__}", "Accept": "application/json"}
         if access.key is not None:
+            if not (access.key.isascii() and access.key.isprintable()):  # no header can carry it
+                raise Failure(f"the key from {access.origin} is none of hango's. Set HANGO_API_KEY to a valid one.")
             headers["Authorization"] = f"Bearer {access.key}"
         timeout = httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
         with _failures(access.url):

@@ -81,6 +81,8 @@ def import_(
 def opened(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
     """The file's bytes, and how many there are where that can be told."""
     if file == "-":
+        if sys.stdin is None:
+            raise Failure("stdin is closed, so there is nothing to import. Name a file.")
         yield sys.stdin.buffer, None
         return
     try:

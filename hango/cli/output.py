@@ -6,12 +6,14 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
 from hango.cli import text
+from hango.cli.exits import Failure
 
 PIPE_WIDTH = 100
 NARROWEST = 40  # below it nothing lines up anyway
@@ -66,28 +68,31 @@ def width() -> int:
 
 
 def emit(lines: Iterable[Line]) -> None:
-    """Write data for people to stdout, one line each."""
-    colours = wants_colour(sys.stdout)
-    for line in lines:
-        _write(sys.stdout, (line.painted() if colours else line.text) + "\n")
+    """Write data for people to stdout, one line each. Raises Failure when it cannot be written."""
+    with _stdout() as out:
+        colours = wants_colour(out)
+        for line in lines:
+            _write(out, (line.painted() if colours else line.text) + "\n")
 
 
 def emit_reply(body: bytes) -> None:
-    """Write the API's reply as it came. On a terminal, what could act there is written as JSON escapes."""
-    if sys.stdout.isatty():
-        shown = _ACTS_IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", body.decode("utf-8", "replace"))
-        _write(sys.stdout, shown if shown.endswith("\n") else f"{shown}\n")
-        return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(body)
-    if not body.endswith(b"\n"):
-        sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
+    """Write the API's reply as it came. On a terminal, what could act there is written as JSON escapes.
+
+    Raises Failure when it cannot be written.
+    """
+    with _stdout() as out:
+        if out.isatty():
+            shown = _ACTS_IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", body.decode("utf-8", "replace"))
+            _write(out, shown if shown.endswith("\n") else f"{shown}\n")
+            return
+        out.flush()
+        out.buffer.write(body if body.endswith(b"\n") else body + b"\n")
 
 
 def note(words: str) -> None:
-    """Write one line of words to stderr."""
-    _write(sys.stderr, text.one_line(words) + "\n")
+    """Write one line of words to stderr, where there is one."""
+    if sys.stderr is not None:
+        _write(sys.stderr, text.one_line(words) + "\n")
 
 
 def wants_colour(stream: TextIO) -> bool:
@@ -98,7 +103,30 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def stderr_is_terminal() -> bool:
-    return sys.stderr.isatty()
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def _stdout() -> Iterator[TextIO]:
+    """Stdout, flushed at the end. Raises Failure when it is closed or full; a reader that goes away is no failure."""
+    if sys.stdout is None:
+        raise Failure("stdout is closed, so nothing can be shown.")
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _give_up(sys.stdout)
+        reason = (error.strerror or type(error).__name__).lower()
+        raise Failure(f"the output cannot be written: {reason}.") from None
+
+
+def _give_up(stream: TextIO) -> None:
+    """What is left in the buffer goes nowhere: else Python fails once more over it at the end of the process."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _paint(span: Span) -> str:

@@ -125,7 +125,7 @@ def default_home() -> Path:
 
 
 def default_log_format() -> LogFormat:
-    return LogFormat.TEXT if sys.stderr.isatty() else LogFormat.JSON
+    return LogFormat.TEXT if sys.stderr is not None and sys.stderr.isatty() else LogFormat.JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,14 @@ def test_no_key(run: Run) -> None:
     assert [one.key for one in api.asked] == [None, f"Bearer {KEY}"]
 
 
+def test_a_key_that_no_header_can_carry(run: Run, closed_port: int) -> None:
+    """A key with letters that are none of a key's is named by its place before anything is sent."""
+    ended = run("sessions", HANGO_API_URL=f"http://127.0.0.1:{closed_port}", HANGO_API_KEY="hango_\u00e9")
+
+    sentence = "hango: the key from HANGO_API_KEY is none of hango's. Set HANGO_API_KEY to a valid one.\n"
+    assert ended == Ended(1, "", sentence)
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
