@@ -188,7 +188,7 @@ async def _import_session(
         await messages.append(scope, row.id, await asyncio.to_thread(history.take))
     summary = history.session.summary
     if summary is not None:
-        tokens = estimator.count([summary.text])[0]
+        tokens = (await asyncio.to_thread(estimator.count, [summary.text]))[0]
         await sessions.set_summary(scope, row.id, summary.text, summary.through_seq, tokens)
     await audit.record(scope, AuditAction.SESSION_IMPORT, "session", row.id, {"messages": history.count})
     found = dict.fromkeys((*flags, *history.session.flags, *history.watch.flags()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, ClassVar
 from uuid import UUID
 
@@ -104,7 +105,7 @@ async def create_session(call: Call[None, SessionIn]) -> Reply[SessionOut]:
     agent_id = AgentID(parse_id(wanted.agent_id))
     await _check_agent(call, agent_id)
     history = await session_messages.read_messages(wanted.messages)
-    summary_tokens = _check_summary(wanted)
+    summary_tokens = await asyncio.to_thread(_check_summary, wanted)
     async with call.deps.store.begin(call.principal) as scope:
         session = await sessions.create(scope, agent_id, wanted.title)
         await messages.append(scope, session.id, history)

@@ -15,6 +15,9 @@ from hango.errors import NotFound
 from hango.store.connection import Scope, one
 from hango.store.db import messages as rows
 
+# Messages of one statement: its parameters are made between two turns of the event loop.
+STRETCH = 500
+
 _digests = msgspec.json.Decoder(list[MessageDigest])
 _encode = msgspec.json.Encoder().encode
 
@@ -34,11 +37,16 @@ class NewMessage:
 async def append(scope: Scope, session_id: UUID, new: Sequence[NewMessage]) -> list[int]:
     """Append in order, all or none; returns the seqs, which have no gaps. Raises NotFound.
 
-    The session is held until the transaction ends. May be called many times in one transaction: a long import goes in
-    stretches, each in three statements.
+    The session is held until the transaction ends. May be called many times in one transaction. A long history goes
+    in stretches, each in three statements, so that writing it does not hold up everybody else's requests.
     """
-    if not new:
-        return []
+    seqs: list[int] = []
+    for start in range(0, len(new), STRETCH):
+        seqs += await _append_stretch(scope, session_id, new[start : start + STRETCH])
+    return seqs
+
+
+async def _append_stretch(scope: Scope, session_id: UUID, new: Sequence[NewMessage]) -> list[int]:
     tokens = [message.digest.tokens for message in new]
     after = one_session(
         await rows.extend_session(

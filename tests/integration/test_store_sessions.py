@@ -59,6 +59,22 @@ async def test_a_history_is_counted_as_it_grows(store: Store, admin: Principal) 
     assert counted == replace(session, messages=5, last_seq=5, tokens=sum(tokens))
 
 
+async def test_a_long_history_is_one_append(store: Store, admin: Principal) -> None:
+    """An append of more than one stretch has no gap, and its sums go on from stretch to stretch."""
+    new = [said(n, "word " * (n % 3)) for n in range(2 * messages.STRETCH + 1)]
+    async with store.begin(admin) as scope:
+        session = await make_session(scope, await make_agent(scope))
+        seqs = await messages.append(scope, session.id, new)
+        counted = await sessions.get(scope, session.id)
+        tokens = [m.digest.tokens for m in new]
+        for after in (0, 1, messages.STRETCH, 2 * messages.STRETCH):
+            found = await messages.tokens(scope, session.id, after_seq=after, through_seq=len(new))
+            assert found == sum(tokens[after:])
+
+    assert seqs == list(range(1, len(new) + 1))
+    assert counted == replace(session, messages=len(new), last_seq=len(new), tokens=sum(tokens))
+
+
 async def test_messages_come_back_byte_for_byte(store: Store, admin: Principal) -> None:
     """A body is the text that was written; the digest is the one that was computed, with its seq."""
     then = datetime(2020, 2, 29, 12, 30, 15, 123456, tzinfo=UTC)
