@@ -79,8 +79,8 @@ def fill(frame: Frame, window: Window, items: Sequence[MessageDigest]) -> Snapsh
     parts = [frame.odd.get(item.seq) or snapshot.message_part_of(item, _tokens(item, frame.factor)) for item in items]
     if 0 in frame.odd and window.after is None:
         parts.insert(0, frame.odd[0])
-    _, last = stretch(frame, window)
-    made = replace(frame.head, messages=parts, next_after=last if last < frame.last_seq else None)
+    last = items[-1].seq if items else 0  # the summary alone
+    made = replace(frame.head, messages=parts, next_after=last if parts and last < frame.last_seq else None)
     if not window.shows("system"):
         made.system, made.tools = [], []
     return made

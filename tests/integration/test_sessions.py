@@ -126,6 +126,17 @@ async def test_appends_at_once_leave_no_gap(caller: Person, agent_id: str) -> No
     assert [message["role"] for message in await all_messages(caller, session["id"])] == ["user", "assistant"] * 20
 
 
+async def test_a_page_of_the_context_names_the_same_next_page_in_both_ways(caller: Person, agent_id: str) -> None:
+    """GET of a page and a preview without changes are one answer, also where the summary is the whole page."""
+    said = [{"role": "user", "content": str(n)} for n in range(1, 5)]
+    session = await caller.session(agent_id, messages=said, summary={"text": "Before.", "through_seq": 2})
+    path = f"/v1/sessions/{session['id']}/context"
+
+    for query in ("limit=1", "limit=2", "limit=3", "limit=1&after=0", "limit=1&after=2", "limit=1&after=9"):
+        page = (await caller.get(f"{path}?group=messages&{query}")).json()
+        assert page == (await caller.post(f"{path}/preview?group=messages&{query}", json={})).json()
+
+
 async def test_messages_go_page_by_page(caller: Person, agent_id: str) -> None:
     """`?after=&limit=` pages the history; next_after is null at its end."""
     session = await caller.session(agent_id, messages=[{"role": "user", "content": str(n)} for n in range(1, 6)])
