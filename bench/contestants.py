@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -56,7 +57,8 @@ class Contestant:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process.stdin is not None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it ended, which was said
             self._process.stdin.close()
         try:
             self._process.wait(10)

@@ -37,10 +37,12 @@ def python_of(peer: str) -> Path:
 
 def _commands(folder: Path, python: Path, wanted: Path) -> list[list[str]]:
     # Every package is pinned, so nothing is resolved: a list may leave out what its peer asks for in vain.
-    options = ["install", "--no-deps", "-r", str(wanted)]
+    options = ["--no-deps", "-r", str(wanted)]
     if uv := shutil.which("uv"):
-        return [[uv, "venv", "--python", sys.executable, str(folder)], [uv, "pip", "--python", str(python), *options]]
-    return [[sys.executable, "-m", "venv", str(folder)], [str(python), "-m", "pip", "--no-input", *options]]
+        made = [uv, "venv", "--python", sys.executable, str(folder)]
+        return [made, [uv, "pip", "install", "--python", str(python), *options]]
+    made = [sys.executable, "-m", "venv", str(folder)]
+    return [made, [str(python), "-m", "pip", "install", "--no-input", *options]]
 
 
 def _run(peer: str, command: list[str]) -> None:

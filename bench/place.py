@@ -78,8 +78,12 @@ class Client:
     def ask(self, method: str, path: str, body: Any = None) -> bytes:
         """The body of the answer. Raises RuntimeError for any status of refusal."""
         sent = None if body is None else json.dumps(body).encode()
-        self._connection.request(method, path, sent, self._headers)
-        reply = self._connection.getresponse()
+        try:
+            self._connection.request(method, path, sent, self._headers)
+            reply = self._connection.getresponse()
+        except http.client.RemoteDisconnected:  # it was idle for too long, while another contestant worked
+            self._connection.request(method, path, sent, self._headers)
+            reply = self._connection.getresponse()
         answer = reply.read()
         if reply.status >= 300:
             raise RuntimeError(f"{method} {path} gave {reply.status}: {answer[:500].decode()}")

@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from statistics import median
 from typing import Any
@@ -30,7 +30,7 @@ OWN = (
         "bench.product.contestant",
         ("inspect", "page", "first page", "inspect over HTTP", "page over HTTP"),
     ),
-    Entry("reference", "bench.reference.contestant", ("digests", "bodies", "window")),
+    Entry("reference", "bench.reference.contestant", ("digests", "window", "bodies")),
 )
 PEERS = {"deepagents": ("inspect",), "letta": ("inspect over HTTP",)}
 PEERS_LARGEST = 10_000
@@ -107,23 +107,36 @@ def _start(entry: Entry, place: Place) -> Contestant:
 
 
 def _open(running: Sequence[Contestant], sizes: Sequence[int]) -> list[tuple[Contestant, Key]]:
-    """Every case of every contestant, in the order of a round. Raises AssertionError when two answers differ."""
-    work = []
+    """Every case of every contestant, in the order of a round. Raises AssertionError when two answers differ.
+
+    A peer that fails is named and left out; a failure of our own is one of the bench.
+    """
+    work: list[tuple[int, int, Contestant, Key]] = []
+    out: set[str] = set()
     for size in sizes:
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
-        for contestant in running:
-            entry = contestant.entry
-            for case in entry.cases:
-                if size > entry.largest or (case in PAGED and size < PAGED_LEAST):
-                    continue
-                try:
-                    found[entry.name, case] = contestant.open(case, size)
-                except Failed as error:
-                    print(f"bench: {error}\nbench: it goes on without that.", file=sys.stderr)
-                    continue
-                work.append((contestant, Key(entry.name, case, size)))
+        for contestant, at, case in _cases(running, size):
+            name = contestant.entry.name
+            try:
+                if name not in out:
+                    found[name, case] = contestant.open(case, size)
+                    work.append((size, at, contestant, Key(name, case, size)))
+            except Failed as error:
+                if name not in PEERS:
+                    raise
+                out.add(name)
+                print(f"bench: {error}\nbench: it goes on without {name}.", file=sys.stderr)
         _compare(found, size)
-    return work
+    # What is compared comes one right after the other, so that both meet the machine in one mood.
+    ordered = sorted(work, key=lambda one: one[:2])
+    return [(contestant, key) for _, _, contestant, key in ordered if key.contestant not in out]
+
+
+def _cases(running: Sequence[Contestant], size: int) -> Iterator[tuple[Contestant, int, str]]:
+    for contestant in running:
+        for at, case in enumerate(contestant.entry.cases):
+            if size <= contestant.entry.largest and (case not in PAGED or size >= PAGED_LEAST):
+                yield contestant, at, case
 
 
 def _compare(found: Mapping[tuple[str, str], Mapping[str, Any]], size: int) -> None:
