@@ -14,7 +14,7 @@ from hango.messages import Message, MessageRole, Request
 from tests.cases.outcome import Outcome, as_blocks
 from tests.strict_wire import faults
 
-ANY_BLOCK = Dialect("anthropic", None, True, True, False, True, True)
+ANY_BLOCK = Dialect("anthropic", None, True, True, False, True)
 BROUGHT_BY_SKILLS = "tool:load_skill"
 BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)

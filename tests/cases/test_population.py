@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 
 from hango.chain import context
-from hango.chain.context import Bodies, Drafted
+from hango.chain.context import Drafted
 from hango.chain.deps import Deps
 from hango.chain.digest import digest
+from hango.chain.draft import Bodies
 from hango.chain.estimator import count, scaled, tool_text
 from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
@@ -31,7 +32,7 @@ from tests.cases.population import Given, populations
 from tests.cases.world import Person, World
 from tests.drafts import recounted
 
-EXAMPLES = 40  # each is some thirty requests to live processes
+EXAMPLES = 30  # each is some thirty requests to live processes
 PAGE = 2
 
 
