@@ -25,7 +25,8 @@ class Ids:
         self._cleaned = clean_names((_stored(block) for block in found), allowed)
         self._taken = {self._clean(block) for block in found}
         self._uses: dict[str, int] = {}
-        self._now: dict[tuple[str, str], str] = {}
+        self._waiting: dict[tuple[str, str], list[str]] = {}
+        self._answered: dict[tuple[str, str], str] = {}
 
     def of_call(self, call: Block) -> str:
         """The call's stored id where it is legal and new in this request, else one made of it."""
@@ -38,12 +39,15 @@ class Ids:
                 tail += "_"
                 made = fitting(clean, tail, self._allowed)
             self._taken.add(made)
-        self._now[_maker(call), _stored(call)] = made
+        self._waiting.setdefault((_maker(call), _stored(call)), []).append(made)
         return made
 
     def of_result(self, result: Block) -> str:
-        """The id of the nearest call before it."""
-        return self._now.get((_maker(result), _stored(result)), self._clean(result))
+        """The id of the nearest call before it that has no result, else of the one that was answered last."""
+        key = _maker(result), _stored(result)
+        if waiting := self._waiting.get(key):
+            self._answered[key] = waiting.pop()
+        return self._answered.get(key, self._clean(result))
 
     def _clean(self, block: Block) -> str:
         stored = _stored(block)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hango.domain import AgentDefinition
+from hango.agent_definition import AgentDefinition
 from hango.errors import Reason
 from hango.messages import Message
 from tests.histories import OWN_MODEL, said
@@ -120,6 +120,18 @@ async def test_results_of_the_client_do_not_end_a_providers_turn() -> None:
         [["text"], ["server_tool_use", "tool_use"], ["tool_result"], ["web_search_tool_result", "text"], ["text"]],
         [],
     )
+
+
+async def test_two_calls_of_one_id_keep_their_results_apart() -> None:
+    """A provider's results answer the nearest earlier call of their id without one, on the wire as in the rules."""
+    messages = said("user", "Hi."), said("assistant", [SEARCH]), said("assistant", [SEARCH]), said("assistant", [FOUND])
+    call = await next_call(
+        World(AgentDefinition(OWN_MODEL), (*messages, said("assistant", [FOUND, TEXT]), said("user", "So?")))
+    )
+
+    sent = json.loads(call.body)["messages"][1:-1]
+    ids = [block.get("id") or block.get("tool_use_id") for message in sent for block in message["content"][:1]]
+    assert (call.faults(), ids) == ([], ["srvtoolu_1", "srvtoolu_1_2", "srvtoolu_1_2", "srvtoolu_1"])
 
 
 async def test_a_mark_is_taken_off_thinking() -> None:
