@@ -17,7 +17,6 @@ class Dialect:
     thinking: bool  # takes thinking blocks that its own model signed
     system_in_history: bool  # takes role system inside the history
     tool_blocks_need_tools: bool  # refuses calls and results in a request without tools
-    parallel_results_in_one_turn: bool  # wants every result of a turn in the one message after it
     cache_marks: bool
     tool_name: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
     tool_id: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, NewType
 from uuid import UUID
 
-import msgspec
-
-from hango.messages import ToolSpec
+from hango.agent_definition import AgentDefinition
 
 TenantID = NewType("TenantID", UUID)
 UserID = NewType("UserID", UUID)
@@ -83,16 +81,6 @@ class AuditAction(StrEnum):
     CONTEXT_OVERRIDE = "context.override"
 
 
-class Builtin(StrEnum):
-    """The built-in contributors an agent may switch on, in the order of their blocks."""
-
-    TODO = "todo"
-    FILESYSTEM = "filesystem"
-    SUBAGENT = "subagent"
-    MEMORY = "memory"
-    SKILLS = "skills"
-
-
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """`quota_tokens` None means no limit; the quota is of a calendar month in UTC."""
@@ -138,50 +126,6 @@ class Principal:
     trace_llm_content: bool = False
 
 
-class SystemBlock(msgspec.Struct, frozen=True):
-    """One named block of an agent's system prompt: the part `system:<name>`."""
-
-    name: str
-    text: str
-
-
-class Compaction(msgspec.Struct, frozen=True):
-    """When a history is summarized (tokens of the filtered request) and how many messages stay as they are."""
-
-    trigger_tokens: int | None = None  # None: 85 % of the model's window
-    keep_messages: int = 20
-
-
-class Cache(msgspec.Struct, frozen=True):
-    enabled: bool = True
-    ttl: str = "5m"  # or "1h"
-
-
-@dataclass(frozen=True, slots=True)
-class AgentDefinition:
-    """All that a request takes from an agent: immutable, one per version."""
-
-    model: str  # "<provider>/<model>"
-    system: tuple[SystemBlock, ...] = ()
-    tools: tuple[ToolSpec, ...] = ()
-    builtin: frozenset[Builtin] = frozenset(Builtin)
-    memory: tuple[str, ...] = ()
-    allowed_tools: tuple[str, ...] | None = None  # None: all of them
-    max_output_tokens: int = 4096
-    params: Mapping[str, Any] = field(default_factory=dict)
-    compaction: Compaction = Compaction()
-    cache: Cache = Cache()
-
-    @property
-    def provider(self) -> str:
-        return self.model.partition("/")[0]
-
-    @property
-    def model_name(self) -> str:
-        """The model without its provider's prefix."""
-        return self.model.partition("/")[2]
-
-
 @dataclass(frozen=True, slots=True)
 class Agent:
     id: AgentID
@@ -224,63 +168,6 @@ class Session:
     last_run: LastRun | None
     created_by: UserID
     created_at: datetime
-
-
-class BlockDigest(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What rules and totals need of one block, without its body.
-
-    `id` is the id of a call or the id a result answers; `name` the tool's; `signer` the model that signed a
-    thinking block ("" the agent's own, None nobody); `blank` a text of nothing but white space, or a picture or
-    document of nothing; `odd` a call whose input is no JSON object.
-    """
-
-    type: str
-    tokens: int
-    id: str | None = None
-    name: str | None = None
-    signer: str | None = None
-    blank: bool = False
-    odd: bool = False
-
-
-class Form(StrEnum):
-    """How much of a message the rules must look at. Most messages are of the first three forms."""
-
-    PLAIN = "plain"  # text alone: nothing to do
-    CALLS = "calls"  # an assistant's text and client calls with sound ids
-    RESULTS = "results"  # a user's results, then text
-    OTHER = "other"  # anything else: looked at block by block
-
-
-class MessageDigest(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is kept beside a message's body, computed once, at the write.
-
-    `ids` are the calls' or results' ids in order of the alphabet, one a line, for the forms that have them. `sha256`
-    covers role, model and the body's text. `chars` and `preview` are of the message shown as text (200 code points).
-    """
-
-    seq: int
-    role: str
-    model: str | None
-    chars: int
-    tokens: int  # sum of the blocks
-    preview: str
-    sha256: str
-    form: str
-    ids: str
-    raw_blocks: msgspec.Raw  # JSON text of the block digests: read only where a rule looks at them
-
-    @property
-    def plain(self) -> bool:
-        return self.form == "plain"
-
-    @property
-    def blocks(self) -> tuple[BlockDigest, ...]:
-        """The digests of the blocks, read anew at each call."""
-        return read_block_digests(self.raw_blocks)
-
-
-read_block_digests = msgspec.json.Decoder(tuple[BlockDigest, ...]).decode
 
 
 @dataclass(frozen=True, slots=True)

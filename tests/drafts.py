@@ -6,24 +6,24 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from hango.agent_definition import AgentDefinition
 from hango.chain import estimator, history
 from hango.chain.context_overrides import effective
 from hango.chain.draft import Draft
 from hango.chain.marking import mark
 from hango.chain.measure import measure
 from hango.dialect import Dialect
-from hango.domain import AgentDefinition, Override, OverrideAction, PartID
+from hango.domain import Override, OverrideAction, PartID
 from hango.messages import Block, Message, Request
 from tests.histories import OWN_MODEL, numbered
 
-ANTHROPIC = Dialect("anthropic", None, True, False, False, True, True)
+ANTHROPIC = Dialect("anthropic", None, True, False, False, True)
 OPENAI = Dialect(
     "openai",
     frozenset({"text", "image", "document", "search_result", "tool_use", "tool_result"}),
     thinking=False,
     system_in_history=False,
     tool_blocks_need_tools=False,
-    parallel_results_in_one_turn=False,
     cache_marks=False,
 )
 

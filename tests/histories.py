@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from hango.chain.digest import digests
-from hango.domain import MessageDigest
+from hango.digests import MessageDigest
 from hango.messages import Block, Message, MessageRole
 
 OWN_MODEL = "anthropic/claude-sonnet-4-5"

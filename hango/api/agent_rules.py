@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
 from hango import jsontext
+from hango.agent_definition import AgentDefinition, Builtin, Cache, Compaction, SystemBlock
 from hango.api.agent_bodies import AgentPatch, ToolIn
 from hango.api.bodies import pointer
 from hango.api.paths import check_path
 from hango.chain.middleware import filesystem, skills, subagent, todo
-from hango.domain import AgentDefinition, Builtin, Cache, Compaction, SystemBlock
 from hango.errors import Detail, Invalid, Reason
 from hango.messages import ToolSpec
 

@@ -10,13 +10,14 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from hango.agent_definition import AgentDefinition, Builtin, Cache, Compaction, SystemBlock
 from hango.api import agent_rules
 from hango.api.agent_bodies import AgentIn, AgentPatch
 from hango.api.authz import is_admin
 from hango.api.endpoint import Call, Reply, created
 from hango.api.fields import Moment, SearchQuery
 from hango.api.listing import Listing
-from hango.domain import Agent, AgentDefinition, AuditAction, Builtin, Cache, Compaction, SystemBlock
+from hango.domain import Agent, AuditAction
 from hango.errors import NotFound
 from hango.messages import ToolSpec
 from hango.store import agents, audit

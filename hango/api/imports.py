@@ -14,6 +14,7 @@ import msgspec
 from pydantic import Field, ValidationError
 from starlette.requests import Request
 
+from hango.agent_definition import AgentDefinition
 from hango.api import agent_rules
 from hango.api.agent_bodies import OUTPUT_TOKENS_MOST, AgentPatch, ParamsIn
 from hango.api.authz import may_read_agent
@@ -30,7 +31,7 @@ from hango.chain.formats.transcript import (
     Format,
     ImportedAgent,
 )
-from hango.domain import Agent, AgentDefinition, AgentID, AuditAction
+from hango.domain import Agent, AgentID, AuditAction
 from hango.errors import Invalid, NotFound, Reason, TooLarge
 from hango.store import agents, audit, messages, sessions
 from hango.store.connection import Scope

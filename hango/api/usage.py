@@ -31,7 +31,7 @@ class UsageQuery(Query):
 
 
 class RecordsQuery(PageQuery):
-    purpose: Literal["run", "subagent", "summary"] | None = None
+    purpose: Literal["run", "subagent", "summary", "context_try"] | None = None
     session_id: IdText | None = None
 
 

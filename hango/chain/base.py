@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from hango.agent_definition import AgentDefinition, Builtin
 from hango.chain.deps import Deps
 from hango.chain.middleware.memory import MAX_FILES
 from hango.chain.state import UNCHANGED, State, Wanted
-from hango.domain import AgentDefinition, AgentID, Builtin, FileVersion, MessageDigest, SessionID
+from hango.digests import MessageDigest
+from hango.domain import AgentID, FileVersion, SessionID
 from hango.errors import Invalid, NotFound, Reason
 from hango.store import context_bases, messages
 from hango.store.connection import Scope

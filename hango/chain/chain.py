@@ -16,7 +16,8 @@ from hango.chain.providers.schemas import takes_tool
 from hango.chain.state import State
 from hango.chain.tools import allowed
 from hango.dialect import Dialect
-from hango.domain import MessageDigest, PartID
+from hango.digests import MessageDigest
+from hango.domain import PartID
 from hango.messages import Response, StopReason, ToolSpec, Usage, text_block
 from hango.store.connection import Scope
 

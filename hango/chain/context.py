@@ -56,7 +56,7 @@ async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted
 
     Raises Invalid (a part that cannot be), and Unavailable when reading what it is made of takes longer than the bound.
     """
-    async with _bounded(deps.settings.before_run_max):
+    async with bounded(deps.settings.before_run_max):
         state = await bases.build_state(scope, deps, base, wanted)
         chain = build_chain(state.agent.builtin)
         await chain.before_run(state, scope)
@@ -68,12 +68,13 @@ async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted
 
 
 async def _current(scope: Scope, deps: Deps, session_id: SessionID) -> CurrentBase:
-    async with _bounded(deps.settings.before_run_max):
+    async with bounded(deps.settings.before_run_max):
         return await bases.current(scope, session_id)
 
 
 @asynccontextmanager
-async def _bounded(seconds: float) -> AsyncIterator[None]:
+async def bounded(seconds: float) -> AsyncIterator[None]:
+    """Raises Unavailable when what is read inside takes longer."""
     try:
         async with asyncio.timeout(seconds):
             yield

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hango.agent_definition import AgentDefinition
 from hango.chain.frames import MAX_FRAMES, Frame
 from hango.chain.kept import Kept
 from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
 from hango.config import Settings
-from hango.domain import AgentDefinition, AgentVersionID, FileVersion, FileVersionID
+from hango.domain import AgentVersionID, FileVersion, FileVersionID
 from hango.errors import NotFound
 from hango.store import agents
 from hango.store import files as file_versions

@@ -10,7 +10,7 @@ import msgspec
 
 from hango import jsontext
 from hango.chain import estimator
-from hango.domain import BlockDigest, Form, MessageDigest
+from hango.digests import BlockDigest, Form, MessageDigest
 from hango.messages import Block, Message, MessageRole, content_json, is_blank, is_call, is_result
 
 PREVIEW_CHARS = 200  # code points

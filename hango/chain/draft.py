@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from hango.agent_definition import AgentDefinition
 from hango.chain.history import Repair
 from hango.chain.parts import message_part
 from hango.chain.replacement import replaced_blocks
 from hango.chain.size import Size
-from hango.domain import AgentDefinition, MessageDigest, Override, OverrideAction, PartID
+from hango.digests import MessageDigest
+from hango.domain import Override, OverrideAction, PartID
 from hango.errors import Detail, Reason
 from hango.messages import Block, Message, MessageRole, Request, SystemText, ToolSpec, text_block, tool_result
 

@@ -17,7 +17,7 @@ from hango.chain.draft import Draft
 from hango.chain.estimator import MESSAGE_OVERHEAD, scaled
 from hango.chain.snapshot import Part, Snapshot
 from hango.chain.window import Window
-from hango.domain import MessageDigest
+from hango.digests import MessageDigest
 from hango.store.context_bases import CurrentBase
 
 # A frame is some kilobytes, and more where a history has many faults.

@@ -62,7 +62,7 @@ def full_tool(part: Part, tool: ToolSpec) -> FullPart:
         return _full(part, msgspec.Raw(tool.definition.encode()), text=None)
     definition = {
         "name": tool.name,
-        "description": tool.description,
+        **({"description": tool.description} if tool.description else {}),
         "input_schema": msgspec.Raw(tool.input_schema.encode()),
     }
     return _full(part, msgspec.Raw(jsontext.dumps(definition).encode()), text=None)

@@ -13,7 +13,7 @@ from hango.chain.mending import Mended, Ref, Turn, mend
 from hango.chain.pairs import Scan, scan
 from hango.chain.parts import message_part
 from hango.dialect import Dialect
-from hango.domain import BlockDigest, MessageDigest
+from hango.digests import BlockDigest, MessageDigest
 from hango.errors import Detail, Reason
 from hango.messages import THINKING_TYPES, is_call, is_result
 

@@ -15,7 +15,8 @@ from hango.chain.draft import SUMMARY_SEQ, Draft, Mark, Stale
 from hango.chain.pairs import together
 from hango.chain.parts import SUMMARY, message_part, message_seq
 from hango.chain.replacement import check, replaced_digest
-from hango.domain import MessageDigest, PartID
+from hango.digests import MessageDigest
+from hango.domain import PartID
 from hango.errors import Invalid, Reason
 
 

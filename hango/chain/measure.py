@@ -10,7 +10,7 @@ from hango.chain.draft import Draft, Mark, Sourced
 from hango.chain.estimator import MESSAGE_OVERHEAD, scaled
 from hango.chain.history import Repair
 from hango.chain.size import GroupSize, Size
-from hango.domain import MessageDigest
+from hango.digests import MessageDigest
 from hango.messages import is_blank
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from hango.chain.pairs import Blocks, Call, Pairing, Place, Scan, pair
 from hango.chain.parts import message_part
 from hango.chain.refusal import SENTENCES, refusal
 from hango.dialect import Dialect, takes_system
-from hango.domain import MessageDigest
+from hango.digests import MessageDigest
 from hango.errors import Detail, Reason
 from hango.messages import THINKING_TYPES, is_call, is_result
 

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hango.domain import BlockDigest, MessageDigest
+from hango.digests import BlockDigest, MessageDigest
 from hango.messages import is_call, is_result
 
 CLIENT = "client"

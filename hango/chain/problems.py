@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from hango.agent_definition import AgentDefinition
 from hango.chain.draft import Draft
 from hango.chain.parts import tool_part
 from hango.chain.providers.schemas import check_schema
 from hango.dialect import Dialect
-from hango.domain import AgentDefinition
 from hango.errors import Detail, Reason
 from hango.messages import ToolSpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hango.dialect import Dialect, takes_block
-from hango.domain import BlockDigest
+from hango.digests import BlockDigest
 from hango.errors import Reason
 from hango.messages import THINKING_TYPES
 

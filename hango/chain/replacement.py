@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from hango.chain import estimator
 from hango.chain.digest import form_of
 from hango.chain.parts import message_part, preview
-from hango.domain import BlockDigest, MessageDigest
+from hango.digests import BlockDigest, MessageDigest
 from hango.errors import Invalid, Reason
 from hango.messages import THINKING_TYPES, Block, is_blank, text_block
 

@@ -5,11 +5,11 @@ A set is judged through the real chain, in the same transaction in which it is s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 
 from hango.chain import base as bases
-from hango.chain.context import draft_base
+from hango.chain.context import bounded, draft_base
 from hango.chain.deps import Deps
 from hango.chain.draft import Draft
 from hango.chain.marking import text_sha256
@@ -70,25 +70,30 @@ async def plan_for_session(scope: Scope, deps: Deps, session_id: SessionID, over
     Raises NotFound, Invalid (`wrong_scope`, `unknown_part`, `replace_breaks_pair`, and the faults of `validity.py`).
     """
     check_scope(overrides, OverrideScope.SESSION)
-    base = await bases.current(scope, session_id)
+    base = await _base(deps, bases.current(scope, session_id))
     return await _plan(scope, deps, base, overrides, OverrideScope.SESSION)
 
 
 async def plan_for_agent(scope: Scope, deps: Deps, agent_id: AgentID, overrides: Sequence[Override]) -> Plan:
     """Judge an agent's new set on the system blocks and tools of its present version. Raises as for a session."""
     check_scope(overrides, OverrideScope.AGENT)
-    base = await bases.current_of_agent(scope, agent_id)
+    base = await _base(deps, bases.current_of_agent(scope, agent_id))
     return await _plan(scope, deps, base, overrides, OverrideScope.AGENT)
 
 
 async def show_for_session(scope: Scope, deps: Deps, session_id: SessionID) -> Shown:
     """A session's saved set and what it does now. Raises NotFound."""
-    return await _show(scope, deps, await bases.current(scope, session_id), OverrideScope.SESSION)
+    return await _show(scope, deps, await _base(deps, bases.current(scope, session_id)), OverrideScope.SESSION)
 
 
 async def show_for_agent(scope: Scope, deps: Deps, agent_id: AgentID) -> Shown:
     """An agent's saved set and what of it is stale. Raises NotFound."""
-    return await _show(scope, deps, await bases.current_of_agent(scope, agent_id), OverrideScope.AGENT)
+    return await _show(scope, deps, await _base(deps, bases.current_of_agent(scope, agent_id)), OverrideScope.AGENT)
+
+
+async def _base(deps: Deps, read: Awaitable[CurrentBase]) -> CurrentBase:
+    async with bounded(deps.settings.before_run_max):
+        return await read
 
 
 async def _show(scope: Scope, deps: Deps, base: CurrentBase, own: OverrideScope) -> Shown:

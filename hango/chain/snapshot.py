@@ -11,7 +11,8 @@ from msgspec import UNSET, UnsetType
 from hango.chain.draft import EXTRA_SEQ, Draft, Mark, Sourced, Stale
 from hango.chain.parts import PREVIEW_CHARS, PartKind, label, message_part, message_seq
 from hango.chain.size import GroupSize
-from hango.domain import MessageDigest, PartID
+from hango.digests import MessageDigest
+from hango.domain import PartID
 from hango.errors import Detail
 from hango.messages import ToolSpec
 

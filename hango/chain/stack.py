@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from hango.agent_definition import Builtin
 from hango.chain.chain import Chain
 from hango.chain.middleware.base import Middleware
 from hango.chain.middleware.context_overrides import ContextOverridesMiddleware
@@ -15,7 +16,6 @@ from hango.chain.middleware.subagent import SubagentMiddleware
 from hango.chain.middleware.summarization import SummarizationMiddleware
 from hango.chain.middleware.todo import TodoMiddleware
 from hango.chain.middleware.tool_allowlist import ToolAllowlistMiddleware
-from hango.domain import Builtin
 
 STACK: tuple[type[Middleware], ...] = (
     TodoMiddleware,

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+from hango.agent_definition import AgentDefinition
 from hango.dialect import Dialect
-from hango.domain import AgentDefinition, FileVersion, MessageDigest, Override, SavedOverride, SessionID, Summary
+from hango.digests import MessageDigest
+from hango.domain import FileVersion, Override, SavedOverride, SessionID, Summary
 from hango.errors import Detail
 
 P = TypeVar("P")

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hango.domain import MessageDigest
+from hango.digests import MessageDigest
 
 
 @dataclass(frozen=True, slots=True)

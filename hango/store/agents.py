@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from hango.domain import Agent, AgentDefinition, AgentID, AgentVersionID, UserID
+from hango.agent_definition import AgentDefinition
+from hango.domain import Agent, AgentID, AgentVersionID, UserID
 from hango.errors import NotFound
 from hango.store import definitions
 from hango.store.connection import Scope, one

@@ -10,16 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from hango.domain import (
-    AgentID,
-    AgentVersionID,
-    BaseID,
-    FileVersionID,
-    SavedOverride,
-    SessionID,
-    Summary,
-    SummaryID,
-)
+from hango.domain import AgentID, AgentVersionID, BaseID, FileVersionID, SavedOverride, SessionID, Summary, SummaryID
 from hango.store import context_overrides
 from hango.store.connection import Scope, one
 from hango.store.db import context_bases as rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hango.domain import AgentDefinition
+from hango.agent_definition import AgentDefinition
 
 # Sets have no order of their own, so one is given to them.
 _encoder = msgspec.json.Encoder(order="deterministic")

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from hango.domain import MessageDigest, RunID, SessionMessage
+from hango.digests import MessageDigest
+from hango.domain import RunID, SessionMessage
 from hango.errors import NotFound
 from hango.store.connection import Scope, one
 from hango.store.db import messages as rows

@@ -180,7 +180,8 @@ def test_the_changelog_starts_with_what_is_unreleased() -> None:
 
 def test_only_the_settings_read_the_environment() -> None:
     """Configuration is read once; another module that names a variable must be one that starts processes."""
-    starts_processes = {"hango/cli/up.py", "hango/cli/services.py", "hango/cli/output.py", "hango/cli/text.py", "hango/cli/editor.py"}
+    cli = {"up", "services", "output", "text", "editor"}
+    starts_processes = {f"hango/cli/{name}.py" for name in cli}
     readers = set()
     for path in ROOT.glob("hango/**/*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))

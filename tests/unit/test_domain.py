@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from hango import domain
-from hango.domain import AgentDefinition, AuditAction, BlockDigest, Builtin, MessageDigest, Purpose, Role, RunStatus
+from hango.agent_definition import AgentDefinition, Builtin
+from hango.digests import BlockDigest, MessageDigest
+from hango.domain import AuditAction, Purpose, Role, RunStatus
 
 
 def test_every_record_is_frozen() -> None:

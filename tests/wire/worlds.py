@@ -8,19 +8,14 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from hango.agent_definition import AgentDefinition
 from hango.chain import problems
 from hango.chain.chain import Capture
 from hango.chain.draft import Draft
 from hango.chain.stack import build_chain
 from hango.chain.state import UNCHANGED, State, Wanted
-from hango.domain import (
-    AgentDefinition,
-    FileVersion,
-    MessageDigest,
-    SavedOverride,
-    Summary,
-    SummaryID,
-)
+from hango.digests import MessageDigest
+from hango.domain import FileVersion, SavedOverride, Summary, SummaryID
 from hango.errors import Reason
 from hango.messages import Message, Request
 from tests.histories import OWN_MODEL, numbered

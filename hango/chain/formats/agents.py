@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from hango import jsontext
+from hango.agent_definition import SystemBlock
 from hango.chain.formats.reading import decode, is_nothing, is_object
 from hango.chain.formats.transcript import Flag, ImportedAgent
-from hango.domain import SystemBlock
 from hango.errors import Invalid, Reason
 from hango.messages import ToolSpec
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from hango.domain import SystemBlock
+from hango.agent_definition import SystemBlock
 from hango.errors import Detail, Invalid, Reason
 from hango.messages import Block, MessageRole, ToolSpec
 

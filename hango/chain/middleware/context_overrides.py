@@ -19,7 +19,7 @@ from hango.chain.middleware.base import Handler, Middleware
 from hango.chain.parts import message_seq
 from hango.chain.state import State
 from hango.chain.validity import new_fault, refused
-from hango.domain import MessageDigest
+from hango.digests import MessageDigest
 from hango.errors import Detail
 from hango.messages import Response
 from hango.store.connection import Scope

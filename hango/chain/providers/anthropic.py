@@ -61,7 +61,6 @@ class AnthropicProvider:
             thinking=True,
             system_in_history=row.system_in_history,
             tool_blocks_need_tools=row.tools_required_for_tool_blocks,
-            parallel_results_in_one_turn=True,
             cache_marks=True,
             params=PARAMS if row.sampling else PARAMS - wire.SAMPLING,
         )

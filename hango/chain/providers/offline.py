@@ -75,7 +75,6 @@ class OfflineProvider:
             thinking=True,
             system_in_history=row.system_in_history,
             tool_blocks_need_tools=row.tools_required_for_tool_blocks,
-            parallel_results_in_one_turn=False,
             cache_marks=False,
             params=PARAMS,
         )

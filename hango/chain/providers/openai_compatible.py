@@ -49,7 +49,6 @@ class OpenAICompatibleProvider:
             thinking=False,
             system_in_history=row.system_in_history,
             tool_blocks_need_tools=row.tools_required_for_tool_blocks,
-            parallel_results_in_one_turn=False,
             cache_marks=False,
             tool_id=CALL_ID,
             params=params if row.sampling else params - wire.SAMPLING,

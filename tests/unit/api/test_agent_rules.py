@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from hango.agent_definition import AgentDefinition, Builtin, Cache, Compaction, SystemBlock
 from hango.api import agent_rules
 from hango.api.agent_bodies import AgentIn, AgentPatch
 from hango.api.bodies import parse_body
-from hango.domain import AgentDefinition, Builtin, Cache, Compaction, SystemBlock
 from hango.errors import Invalid, Reason
 from hango.messages import ToolSpec
 

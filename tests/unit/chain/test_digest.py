@@ -12,7 +12,7 @@ from hypothesis import given
 
 from hango.chain import estimator
 from hango.chain.digest import body_sha256, digest, digests, shown, shown_text
-from hango.domain import BlockDigest, MessageDigest
+from hango.digests import BlockDigest, MessageDigest
 from hango.messages import Block, Message, read_content
 from tests.histories import OWN_MODEL, Said, build, histories, said
 

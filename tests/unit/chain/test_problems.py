@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from hango.agent_definition import AgentDefinition
 from hango.chain import problems
 from hango.chain.draft import Draft, Mark, Sourced
 from hango.chain.parts import system_part, tool_part
 from hango.dialect import Dialect
-from hango.domain import AgentDefinition, Override, OverrideAction, PartID
+from hango.domain import Override, OverrideAction, PartID
 from hango.errors import Detail, Reason
 from hango.messages import ToolSpec
 from tests.drafts import ANTHROPIC, OPENAI, mended

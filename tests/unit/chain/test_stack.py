@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hango.agent_definition import Builtin
 from hango.chain.stack import build_chain, default_stack
-from hango.domain import Builtin
 
 WHOLE = [
     "todo",

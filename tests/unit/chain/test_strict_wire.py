@@ -11,7 +11,7 @@ from hango.messages import Message, Request
 from tests.histories import FOREIGN_MODEL, OWN_MODEL, Said, build
 from tests.strict_wire import faults
 
-ANY_BLOCK = Dialect("anthropic", None, True, False, False, True, True)
+ANY_BLOCK = Dialect("anthropic", None, True, False, False, True)
 FEW_BLOCKS = replace(
     ANY_BLOCK, name="openai", block_types=frozenset({"text", "tool_use", "tool_result"}), thinking=False
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hango.agent_definition import SystemBlock
 from hango.chain.formats.transcript import Format
-from hango.domain import SystemBlock
 from hango.errors import Invalid, Reason
 from tests.unit.chain.formats.imported import lines, read
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hango.agent_definition import SystemBlock
 from hango.chain.formats.transcript import Format, ImportedAgent
-from hango.domain import SystemBlock
 from hango.errors import Invalid, Reason
 from hango.messages import ToolSpec
 from tests.unit.chain.formats.imported import lines, read

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hango.agent_definition import SystemBlock
 from hango.chain.formats import anthropic, langchain, openai_chat, openai_responses, sharegpt
 from hango.chain.formats.transcript import Format, ImportedAgent, ImportedMessage
-from hango.domain import SystemBlock
 from hango.messages import Block, MessageRole, ToolSpec, text_block
 from tests.unit.chain.formats.imported import read
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from hango.agent_definition import SystemBlock
 from hango.chain.formats.transcript import Format
-from hango.domain import SystemBlock
 from hango.errors import Invalid, Reason
 from hango.messages import ToolSpec
 from tests.unit.chain.formats.imported import lines, read

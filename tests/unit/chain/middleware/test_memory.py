@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from hango.agent_definition import AgentDefinition
 from hango.chain.middleware.memory import MAX_FILES, MemoryMiddleware
 from hango.chain.state import State
-from hango.domain import AgentDefinition, FileVersion
+from hango.domain import FileVersion
 from hango.errors import Detail, Reason
 from tests.histories import OWN_MODEL
 from tests.states import NO_DATABASE, file, state_of

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hango.agent_definition import AgentDefinition, Cache
 from hango.chain.draft import Draft, Mark, Sourced
 from hango.chain.middleware.prompt_cache import PromptCacheMiddleware
 from hango.chain.parts import system_part, tool_part
 from hango.dialect import Dialect
-from hango.domain import AgentDefinition, Cache, Override, OverrideAction, PartID
+from hango.domain import Override, OverrideAction, PartID
 from hango.messages import ToolSpec
 from tests.drafts import ANTHROPIC, OPENAI
 from tests.histories import OWN_MODEL

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hango.agent_definition import AgentDefinition
 from hango.chain.draft import Draft, Sourced
 from hango.chain.middleware.tool_allowlist import ToolAllowlistMiddleware
 from hango.chain.parts import tool_part
-from hango.domain import AgentDefinition
 from hango.messages import ToolSpec
 from tests.histories import OWN_MODEL
 from tests.states import passed, state_of
