@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from hango.agent_definition import AgentDefinition
 from hango.chain.digest import digest
-from hango.domain import Agent, AgentDefinition, FileVersion, Principal, Role, Session
+from hango.domain import Agent, FileVersion, Principal, Role, Session
 from hango.messages import MessageRole, content_json, text_block
 from hango.store import agents, api_keys, messages, sessions, system, users
 from hango.store.connection import Scope, Store

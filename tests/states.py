@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID
 
+from hango.agent_definition import AgentDefinition
 from hango.chain.draft import Draft
 from hango.chain.middleware.base import Middleware
 from hango.chain.state import State
 from hango.dialect import Dialect
-from hango.domain import AgentDefinition, FileVersion, FileVersionID, SessionID
+from hango.domain import FileVersion, FileVersionID, SessionID
 from hango.messages import Message, Response, StopReason, Usage
 from hango.store.connection import Scope
 from tests.drafts import ANTHROPIC
@@ -24,6 +25,7 @@ def state_of(
     definition: AgentDefinition | None = None,
     *,
     messages: Sequence[Message] = (),
+    first: int = 1,
     files: Sequence[FileVersion] = (),
     dialect: Dialect = ANTHROPIC,
     **fields: Any,
@@ -32,7 +34,7 @@ def state_of(
         session_id=SessionID(UUID(int=1)),
         agent=definition or AgentDefinition(OWN_MODEL),
         dialect=dialect,
-        messages=numbered(messages),
+        messages=numbered(messages, first),
         files={file.path: file for file in files},
         **fields,
     )

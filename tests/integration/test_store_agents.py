@@ -8,17 +8,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from hango.domain import (
-    Agent,
-    AgentDefinition,
-    Builtin,
-    Cache,
-    Compaction,
-    FileEntry,
-    FileVersion,
-    Principal,
-    SystemBlock,
-)
+from hango.agent_definition import AgentDefinition, Builtin, Cache, Compaction, SystemBlock
+from hango.domain import Agent, FileEntry, FileVersion, Principal
 from hango.errors import Invalid, NotFound
 from hango.messages import ToolSpec
 from hango.store import agents, definitions, files

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from hango.domain import AgentDefinition, Builtin, Cache, SystemBlock
+from hango.agent_definition import AgentDefinition, Builtin, Cache, SystemBlock
 from hango.messages import Block, Message, MessageRole, ToolSpec
 from tests.histories import OWN_MODEL, build, histories
 from tests.states import file
