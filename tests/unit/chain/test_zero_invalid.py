@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from hango.chain.state import Wanted
 from hango.domain import OverrideScope, SavedOverride
 from hango.errors import Invalid, Reason
 from tests.wire.making import message_lists, worlds
@@ -14,6 +15,8 @@ from tests.wire.worlds import ANTHROPIC_MODELS, OPENAI_MODELS, World, next_call
 
 # So that several processes share the work. `--hypothesis-profile deep` makes ten times as many: 10,000.
 SHARDS = 5
+# Enough for the deep profile on a busy machine, and for a failure to shrink.
+SECONDS = 1800
 made = settings(
     max_examples=2 * settings().max_examples,
     derandomize=False,
@@ -60,6 +63,7 @@ async def stored(
     return None
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("shard", range(SHARDS))
 @made
 @given(worlds(), anthropic_models, openai_models, st.data())
@@ -68,7 +72,7 @@ async def test_no_set_makes_a_request_that_a_provider_refuses(
 ) -> None:
     """A strict door for either API refuses none of the requests: a set that would break one is 422, with a reason of
     the closed list, and what was wrong with the history before is repaired or listed. Later messages change nothing
-    of that: the stored sets stay valid, or are not applied."""
+    of that: the stored sets stay valid, or are not applied. A question put to the session ends it with the user."""
     of_agent, of_session = data.draw(any_words(parts_of_agent(world))), data.draw(any_words(parts_of_session(world)))
     later = data.draw(message_lists())
     for here in (world.of(anthropic_model), world.of(openai_model)):
@@ -81,8 +85,12 @@ async def test_no_set_makes_a_request_that_a_provider_refuses(
                 after = await sound(here, saved)
                 assert before & UNSENDABLE or not after & UNSENDABLE
         await sound(here.appended(later), saved)
+        asked = await next_call(here, saved, Wanted(message="And now?"))
+        assert asked.faults() == [], asked.body.decode()
+        assert not asked.reasons & {Reason.NO_USER_MESSAGE, Reason.ENDS_WITH_ASSISTANT}
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("shard", range(SHARDS))
 @some
 @given(worlds(), anthropic_models, openai_models, st.data())
