@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -84,9 +83,9 @@ SCENES = {
 }
 
 
-def names() -> Iterator[tuple[str, str]]:
+def names() -> list[tuple[str, str]]:
     """Each scene with each model."""
-    return ((scene, model) for scene in SCENES for model in MODELS)
+    return [(scene, model) for scene in SCENES for model in MODELS]
 
 
 def path_of(scene: str, model: str) -> Path:
