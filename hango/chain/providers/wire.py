@@ -74,8 +74,8 @@ def _settle_block(block: Block, names: Mapping[str, str], ids: Ids) -> Block:
         changes["id"] = ids.of_call(block)
         if view.type == "tool_use":
             changes["name"] = names[view.name or ""]
-            if not bytes(view.input).startswith(b"{"):
-                changes["input"] = wire_blocks.as_arguments(view.input)
+        if not bytes(view.input).startswith(b"{"):
+            changes["input"] = wire_blocks.as_arguments(view.input)
     elif is_result(view.type):
         changes["tool_use_id"] = ids.of_result(block)
     old = {"id": view.id, "name": view.name, "tool_use_id": view.tool_use_id}

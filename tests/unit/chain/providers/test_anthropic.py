@@ -238,6 +238,19 @@ def test_arguments_that_are_no_object_become_one(written: str, on_the_wire: dict
     assert messages(user("Hi."), assistant(odd), user(result("c1")))[1][1][0]["input"] == on_the_wire
 
 
+@pytest.mark.parametrize("type", ["server_tool_use", "mcp_tool_use"])
+def test_a_provider_s_own_call_has_an_object_too(type: str) -> None:
+    """The input of a server's or MCP call that is no JSON object, or is missing, is sent as one."""
+    odd = [
+        Block.of(f'{{"type":"{type}","id":"c{n}","name":"search"{rest}}}')
+        for n, rest in enumerate(("", ',"input":[1]'))
+    ]
+
+    sent = messages(user("Hi."), assistant(*odd))[1][1]
+
+    assert [block["input"] for block in sent] == [{}, {"value": [1]}]
+
+
 @pytest.mark.parametrize(
     ("params", "choice"),
     [
