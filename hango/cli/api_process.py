@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from hango.cli.embedded.account import unusable
 from hango.cli.embedded.process import end_with_caller
 from hango.config import Settings
 from hango.errors import Unavailable
@@ -77,10 +78,14 @@ class ApiProcess:
         return self._process is not None and self._process.poll() is None
 
     def load(self) -> None:
-        """Start it as far as that goes without services."""
-        if self.log_file.exists() and self.log_file.stat().st_size > MOST_LOG_BYTES:
-            self.log_file.replace(self.log_file.with_suffix(".log.1"))
-        with self.log_file.open("ab") as log:
+        """Start it as far as that goes without services. Raises Unavailable where its log cannot be written."""
+        try:
+            if self.log_file.exists() and self.log_file.stat().st_size > MOST_LOG_BYTES:
+                self.log_file.replace(self.log_file.with_suffix(".log.1"))
+            opened = self.log_file.open("ab")
+        except OSError as error:
+            raise unusable(error) from None
+        with opened as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "hango", "serve", "--fd", str(self.listener.fileno())],
                 stdin=subprocess.PIPE,

@@ -69,12 +69,14 @@ def serve_for_up(settings: Settings, fd: int) -> None:
 
 
 def run_api(settings: Settings, listener: socket.socket) -> None:
-    """Answers until SIGTERM or SIGINT, which are a good end."""
+    """Answers until SIGTERM or SIGINT, which are a good end. Raises WrongSetting for a table of models that is none."""
     import uvicorn
 
     from hango import logs
     from hango.api.app import create_app
+    from hango.chain.models import Models
 
+    Models.load(settings.models)  # a wrong file ends the process with its sentence, which uvicorn would swallow
     # uvicorn answers what is under way, then hands the signal on: to this, so that the services end in order too.
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, _end)

@@ -113,6 +113,17 @@ def test_serve_answers_until_it_is_told_to_end(home: Path, database: Database, r
     assert refused.stderr.endswith("); set HANGO_HOST and HANGO_PORT.\n")
 
 
+def test_a_table_of_models_that_is_none_ends_serve(home: Path, database: Database, redis_url: str) -> None:
+    """A wrong file of HANGO_MODELS stops the process and names itself."""
+    table = home / "models.toml"
+    table.write_text("root:x:0:0\n")
+    done = hango(home, "serve", HANGO_PORT="0", HANGO_MODELS=str(table), **urls(database, redis_url))
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"hango: HANGO_MODELS: {table} cannot be read as TOML (")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_tenant_of_an_embedded_database(home: Path) -> None:
     """Without an address the embedded database is started for the command and ended with it."""
     migrated = hango(home, "migrate", "up")

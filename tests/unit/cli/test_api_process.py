@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
-from hango.cli.api_process import listen, url_of
+from hango.cli.api_process import ApiProcess, listen, url_of
 from hango.errors import Unavailable
 
 
@@ -32,6 +33,16 @@ def test_a_host_that_is_not_here_is_refused() -> None:
 
     assert str(caught.value).startswith("hango cannot listen on 192.0.2.1 port 8787 (")
     assert str(caught.value).endswith("); set HANGO_HOST and HANGO_PORT.")
+
+
+def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
+    """Something else in the place of the log is one sentence with what to set."""
+    log = tmp_path / "api.log"
+    log.mkdir()
+    with listen("127.0.0.1", 0, tries=1) as found, pytest.raises(Unavailable) as caught:
+        ApiProcess(found, {}, log).load()
+
+    assert str(caught.value) == f"{log} cannot be used (Is a directory); set HANGO_HOME to a folder of your own."
 
 
 @pytest.mark.parametrize(
