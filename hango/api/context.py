@@ -12,7 +12,7 @@ from pydantic import Field
 
 from hango.api.endpoint import Call
 from hango.api.fields import Body, Query, Whole
-from hango.chain import context, context_overrides, saved_overrides
+from hango.chain import context, context_overrides, frames, saved_overrides
 from hango.chain.draft import Draft
 from hango.chain.frames import Frame
 from hango.chain.full_part import FullPart
@@ -64,10 +64,9 @@ class ProviderRequest(msgspec.Struct):
 async def show_context(call: Call[Session, None, ContextQuery]) -> Snapshot | FullPart | ProviderRequest:
     """GET: with the provider's count where there is one, unless `count=estimate`."""
     query, count = call.query, call.query.count != "estimate"
-    is_page = query.group == "messages" and query.limit and query.full is None and query.format is None
     with _inspect() as seen:
-        page = await _page(seen, call, count=count) if is_page else None
-        return page or await _look(seen, call, UNCHANGED, count=count)
+        estimated = await _estimated(seen, call, count=count) if query.full is None and query.format is None else None
+        return estimated or await _look(seen, call, UNCHANGED, count=count)
 
 
 async def preview_context(
@@ -79,14 +78,16 @@ async def preview_context(
         return await _look(seen, call, wanted, count=call.query.count == "provider")
 
 
-async def _page(seen: Seen, call: Call[Session, None, ContextQuery], *, count: bool) -> Snapshot | None:
-    """A stretch of the messages; None when a provider shall count the whole."""
+async def _estimated(seen: Seen, call: Call[Session, None, ContextQuery], *, count: bool) -> Snapshot | None:
+    """The snapshot by estimates; None when a provider shall count."""
+    window = _window(call.query)
     async with call.deps.store.read(call.principal) as scope:
-        frame = await context.frame(scope, call.deps, call.target.id, count=count)
-        if frame is None:
-            return None
-        _measure(seen, _of_frame(frame))
-        return await context.page(scope, call.target.id, frame, _window(call.query))
+        found = await context.look(scope, call.deps, call.target.id, window, count=count)
+    if found is None:
+        return None
+    frame, items = found
+    _measure(seen, _of_frame(frame))
+    return frames.fill(frame, window, items)
 
 
 async def _look(

@@ -7,7 +7,7 @@ model is called.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -26,7 +26,8 @@ from hango.chain.request_hash import request_sha256
 from hango.chain.snapshot import Group, Groups, Snapshot
 from hango.chain.stack import build_chain
 from hango.chain.state import UNCHANGED, State, Wanted
-from hango.chain.window import WHOLE, Window
+from hango.chain.window import HEAD, WHOLE, Window
+from hango.digests import MessageDigest
 from hango.domain import AgentID, PartID, SessionID
 from hango.errors import NotFound, Unavailable
 from hango.messages import Request, read_content
@@ -84,29 +85,30 @@ async def bounded(seconds: float) -> AsyncIterator[None]:
         ) from None
 
 
-async def frame(scope: Scope, deps: Deps, session_id: SessionID, *, count: bool) -> Frame | None:
-    """The frame of a session as it is now: the first one of a state costs an inspect, later ones a look-up.
+async def look(
+    scope: Scope, deps: Deps, session_id: SessionID, window: Window, *, count: bool
+) -> tuple[Frame, Sequence[MessageDigest]] | None:
+    """The frame of a session as it is now, and the messages of a window: `frames.fill` makes a snapshot of them.
 
-    None when the totals shall be counted (`count`) by a provider that can: then the whole request is needed.
+    The first look at a state costs an inspect, a later one what it shows. None when the totals shall be counted
+    (`count`) by a provider that can: then the whole request is needed.
     """
     base = await _current(scope, deps, session_id)
     agent = await deps.definition(scope, base.agent_version_id)
     if count and deps.providers.counter(agent.provider) is not None:
         return None
     key = frames.key_of(base)
-    found = deps.frames.get(key)
-    if found is None:
+    frame = deps.frames.get(key)
+    if frame is None:
         drafted = await draft_base(scope, deps, base)
-        found = frames.frame_of(estimated_snapshot(drafted), drafted.draft, drafted.state.factor)
-        deps.frames.put(key, found)
-    return found
-
-
-async def page(scope: Scope, session_id: SessionID, frame: Frame, window: Window) -> Snapshot:
-    """A stretch of a session's messages with the totals of the whole, by estimates. It costs its own length."""
+        frame = frames.frame_of(estimated_snapshot(drafted, HEAD), drafted.draft, drafted.state.factor)
+        deps.frames.put(key, frame)
+        after, through = frames.stretch(frame, window)
+        return frame, [item for item in drafted.draft.messages if after < item.seq <= through]
     after, through = frames.stretch(frame, window)
-    items = await messages.digests(scope, session_id, after_seq=after, through_seq=through)
-    return frames.fill(frame, window, items)
+    if after >= through:
+        return frame, []
+    return frame, await messages.digests(scope, session_id, after_seq=after, through_seq=through)
 
 
 async def load_bodies(scope: Scope, drafted: Drafted) -> Bodies:

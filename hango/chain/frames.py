@@ -1,7 +1,7 @@
 """Frames: what of a snapshot does not depend on the stretch of messages that is shown, kept per process.
 
 Everything a frame is worked out from is append-only or versioned, and its key names all of it, so a kept frame is never
-out of date. With one, a page of a long session costs the page and not the session.
+out of date. With one, an inspect costs no more than reading the messages that it shows.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from hango.chain import snapshot
 from hango.chain.draft import Draft
-from hango.chain.estimator import MESSAGE_OVERHEAD, scaled
+from hango.chain.measure import plain_tokens
+from hango.chain.size import Size
 from hango.chain.snapshot import Part, Snapshot
 from hango.chain.window import Window
 from hango.digests import MessageDigest
@@ -53,38 +55,60 @@ def key_of(base: CurrentBase) -> Key:
     )
 
 
-def frame_of(whole: Snapshot, draft: Draft, factor: float) -> Frame:
-    """The frame of a whole snapshot."""
-    odd = {
-        item.seq: part
-        for item, part in zip(draft.messages, whole.messages, strict=True)
-        if item.seq <= 0 or not part.sent or part.override != "none" or part.tokens != _tokens(item, factor)
-    }
+def frame_of(head: Snapshot, draft: Draft, factor: float) -> Frame:
+    """The frame of a draft; `head` is its snapshot with all system blocks and tools."""
+    assert draft.size is not None, "the summarization slot sets the sizes"
+    counts = (len(head.system), len(head.tools), len(draft.messages))
     first = next((item.seq for item in draft.messages if item.seq > 0), 1)
-    head = replace(whole, messages=[])
-    counts = (len(whole.system), len(whole.tools), len(whole.messages))
-    return Frame(head, counts, factor, odd, first, draft.messages[-1].seq if draft.messages else 0)
+    last = draft.messages[-1].seq if draft.messages else 0
+    return Frame(replace(head, messages=[]), counts, factor, _odd(draft, draft.size, factor), first, last)
+
+
+def _odd(draft: Draft, size: Size, factor: float) -> dict[int, Part]:
+    """The parts that are not simply their digest, by seq."""
+    assert draft.repair is not None, "the context_overrides slot sets the repair"
+    touched = draft.marks or draft.repair.tokens or draft.repair.unsent
+    # Without that only the summary is odd, and it comes first.
+    shown = draft.messages if touched else draft.messages[:1]
+    parts = snapshot.message_parts(draft, size.messages, 0, len(shown))
+    return {
+        item.seq: part
+        for item, part, tokens in zip(shown, parts, plain_tokens(shown, factor), strict=True)
+        if item.seq <= 0 or not part.sent or part.override != "none" or part.tokens != tokens
+    }
 
 
 def stretch(frame: Frame, window: Window) -> tuple[int, int]:
     """The persisted messages of a window: after the first seq, through the second."""
-    shows_summary = 0 in frame.odd and window.after is None
     after = max(window.after or 0, frame.first_seq - 1)
-    count = (window.limit or 0) - shows_summary
-    return after, min(after + count, frame.last_seq)
+    if not window.shows("messages"):
+        return after, after
+    if window.limit is None:
+        return after, frame.last_seq
+    shows_summary = 0 in frame.odd and window.after is None
+    return after, min(after + window.limit - shows_summary, frame.last_seq)
 
 
 def fill(frame: Frame, window: Window, items: Sequence[MessageDigest]) -> Snapshot:
     """The snapshot of a window from its frame and the digests of the stretch."""
-    parts = [frame.odd.get(item.seq) or snapshot.message_part_of(item, _tokens(item, frame.factor)) for item in items]
-    if 0 in frame.odd and window.after is None:
+    parts = list(map(snapshot.message_part_of, items, plain_tokens(items, frame.factor)))
+    last = items[-1].seq if items else 0
+    if items:
+        first = items[0].seq  # seqs have no gaps
+        for seq, part in frame.odd.items():
+            if first <= seq <= last:
+                parts[seq - first] = part
+    if 0 in frame.odd and window.after is None and window.shows("messages"):
         parts.insert(0, frame.odd[0])
-    last = items[-1].seq if items else 0  # the summary alone
-    made = replace(frame.head, messages=parts, next_after=last if parts and last < frame.last_seq else None)
+    made = replace(frame.head, messages=parts, next_after=_next_after(frame, window, last if parts else None))
     if not window.shows("system"):
-        made.system, made.tools = [], []
+        made.system = []
+    if not window.shows("tools"):
+        made.tools = []
     return made
 
 
-def _tokens(item: MessageDigest, factor: float) -> int:
-    return scaled(item.tokens + MESSAGE_OVERHEAD, factor)
+def _next_after(frame: Frame, window: Window, last: int | None) -> int | UnsetType | None:
+    if window.limit is None:
+        return UNSET
+    return last if last is not None and last < frame.last_seq else None

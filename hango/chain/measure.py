@@ -59,9 +59,14 @@ def _messages(draft: Draft, factor: float) -> GroupSize:
     return GroupSize(tokens, originals, before, sum(after))
 
 
-def _of_items(items: Sequence[MessageDigest], repair: Repair, factor: float) -> list[int]:
+def plain_tokens(items: Sequence[MessageDigest], factor: float) -> list[int]:
+    """Tokens of messages that are sent as they stand."""
     ceil = math.ceil
-    tokens = [ceil((item.tokens + MESSAGE_OVERHEAD) * factor - _EPSILON) for item in items]
+    return [ceil((item.tokens + MESSAGE_OVERHEAD) * factor - _EPSILON) for item in items]
+
+
+def _of_items(items: Sequence[MessageDigest], repair: Repair, factor: float) -> list[int]:
+    tokens = plain_tokens(items, factor)
     for at, count in repair.tokens.items():
         tokens[at] = scaled(count + MESSAGE_OVERHEAD, factor)
     for at in repair.unsent:

@@ -43,3 +43,4 @@ class _Seqs(Sequence[int]):
 
 
 WHOLE = Window()
+HEAD = Window(limit=0)  # no message
