@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from hango.chain.pairs import together
-from hango.messages import Message
+from hango.messages import Message, is_blank
 from tests.histories import Said, build, histories, numbered
 
 
@@ -30,13 +30,25 @@ def shared(messages: Sequence[Message]) -> set[frozenset[int]]:
                 known = [n for n, call in enumerate(calls) if call[0] == key]
                 waiting = [n for n in known if not calls[n][2]]
                 answered = [n for n in order if n in known]
-                if not known:
+                if waiting and kind != "client" and speaks(messages[min(calls[waiting[-1]][1]) + 1 : index]):
+                    waiting = []  # a provider's own tool answers in the assistant's turn or never
+                if not waiting and not answered:
                     continue
                 at = waiting[-1] if waiting else answered[-1]
                 calls[at] = (key, calls[at][1] | {index}, True)
                 if waiting:
                     order.append(at)
     return {frozenset(places) for _, places, _ in calls if len(places) > 1}
+
+
+def speaks(between: Sequence[Message]) -> bool:
+    """True when somebody else than the assistant says more than results."""
+    return any(
+        block.type != "tool_result" and not (block.type == "text" and is_blank(block.view.text or ""))
+        for message in between
+        if message.role != "assistant"
+        for block in message.content
+    )
 
 
 def closed(groups: set[frozenset[int]]) -> dict[int, set[int]]:
