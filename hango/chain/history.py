@@ -45,7 +45,7 @@ def repair(items: Sequence[MessageDigest], dialect: Dialect, model: str, *, has_
     problems = (
         *mended.problems,
         *_ends(items, mended, blocks, unsent, prefill=prefill),
-        *_tool_blocks(mended, seen, dialect, has_tools=has_tools),
+        *_tool_blocks(mended, seen, blocks, dialect, has_tools=has_tools),
     )
     return Repair(mended.turns, tokens, unsent, problems)
 
@@ -98,13 +98,17 @@ def _is_prefill(mended: Mended, blocks: Mapping[int, Sequence[BlockDigest]], las
     return not THINKING_TYPES.intersection(kept) or is_call(kept[-1])
 
 
-def _tool_blocks(mended: Mended, seen: Scan, dialect: Dialect, *, has_tools: bool) -> list[Detail]:
+def _tool_blocks(
+    mended: Mended, seen: Scan, blocks: Mapping[int, Sequence[BlockDigest]], dialect: Dialect, *, has_tools: bool
+) -> list[Detail]:
     found = []
     bad = {id for id in mended.call_ids if not dialect.tool_id.fullmatch(id)}
     if bad:
         message = f"{len(bad)} call ids are written in another form on the wire, one for one."
         found.append(Detail(Reason.BAD_TOOL_ID, message))
-    if not has_tools and dialect.tool_blocks_need_tools and (seen.settled or mended.call_ids):
+    if has_tools or not dialect.tool_blocks_need_tools:
+        return found
+    if seen.settled or any(is_call(blocks[i][at].type) for i, kept in mended.kept.items() for at in kept):
         message = "No tool is sent, so calls and results of the history are sent as text."
         found.append(Detail(Reason.TOOL_BLOCKS_AS_TEXT, message))
     return found

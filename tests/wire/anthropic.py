@@ -88,7 +88,7 @@ def _of_tools(read: Block, messages: Messages, takes: Takes) -> Found:
     if (
         takes.tools_required
         and not tools
-        and any(_of_types(blocks, "tool_use", "tool_result") for _, blocks in messages)
+        and any(block["type"].endswith(("tool_use", "tool_result")) for _, blocks in messages for block in blocks)
     ):
         yield "tools", TOOL_BLOCKS_ALONE
 

@@ -125,17 +125,19 @@ def _as_marked_turn(message: Message) -> Message:
 
 
 def _tools_as_text(message: Message) -> Message:
-    """Calls and results as text that says what it is; pictures of a result stay pictures."""
-    if not any(block.type in ("tool_use", "tool_result") for block in message.content):
+    """Calls and results as text that says what it is; pictures of a client's result stay pictures."""
+    if not any(is_call(block.type) or is_result(block.type) for block in message.content):
         return message
     content: list[Block] = []
     for block in message.content:
         view = block.view
-        if view.type == "tool_use":
+        if is_call(view.type):
             arguments = bytes(view.input).decode() or "{}"
             content.append(text_block(f"[Call of the tool {view.name or ''}]\n{arguments}"))
-        elif view.type == "tool_result":
+        elif is_result(view.type):
             text, others = wire_blocks.split_result(block)
+            if view.type != "tool_result" and others:
+                text, others = bytes(view.content).decode(), []
             head = "[Result of the tool, an error]" if view.is_error else "[Result of the tool]"
             content += [text_block(f"{head}\n{text}"), *others]
         else:

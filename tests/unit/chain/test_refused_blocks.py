@@ -134,6 +134,25 @@ async def test_two_calls_of_one_id_keep_their_results_apart() -> None:
     assert (call.faults(), ids) == ([], ["srvtoolu_1", "srvtoolu_1_2", "srvtoolu_1_2", "srvtoolu_1"])
 
 
+async def test_without_tools_a_providers_blocks_are_text_too() -> None:
+    """Where calls and results need tools, those of a provider's own tools are written as text like all others: a
+    client's result as text would cut their turn in two."""
+    use = {"type": "tool_use", "id": "c1", "name": "ls", "input": {}}
+    answer = {"type": "tool_result", "tool_use_id": "c1", "content": "bolts"}
+    messages = said("user", "Hi."), said("assistant", [SEARCH, use]), said("user", [answer]), said("assistant", [FOUND])
+    more = said("assistant", [TEXT]), said("user", "So?")
+
+    sent, found = await seen(*messages, *more, model="anthropic/somebody-s-model")
+    assert (sent, found) == (
+        [["text"], ["text", "text"], ["text"], ["text"], ["text"], ["text"]],
+        [(Reason.TOOL_BLOCKS_AS_TEXT, None)],
+    )
+    assert (await seen(said("user", "Hi."), said("assistant", [SEARCH, FOUND, TEXT]), model="anthropic/x"))[1] == [
+        (Reason.ENDS_WITH_ASSISTANT, "message:2"),
+        (Reason.TOOL_BLOCKS_AS_TEXT, None),
+    ]
+
+
 async def test_a_mark_is_taken_off_thinking() -> None:
     """The provider refuses a mark on thinking; the rest of the block goes out to the byte as it was."""
     thought = THOUGHT | {"thinking": " cafe\u0301 ", "cache_control": {"type": "ephemeral"}}
