@@ -28,14 +28,14 @@ OWN = (
     Entry(
         "product",
         "bench.product.contestant",
-        ("inspect", "page", "first page", "inspect over HTTP", "page over HTTP"),
+        ("inspect", "page", "first inspect", "inspect over HTTP", "page over HTTP"),
     ),
     Entry("reference", "bench.reference.contestant", ("digests", "window", "bodies")),
 )
 PEERS = {"deepagents": ("inspect",), "letta": ("inspect over HTTP",)}
 PEERS_LARGEST = 10_000
 # What a longer history must not make slower is not looked at where a page is the whole.
-PAGED = {"page", "first page", "page over HTTP", "window"}
+PAGED = {"page", "page over HTTP", "window"}
 PAGED_LEAST = 1_000
 
 

@@ -14,11 +14,11 @@ from bench.contestant import Work, place, serve
 from bench.place import Client
 from bench.product.caller import Caller
 from hango.api.app import open_runtime
-from hango.chain import context
+from hango.chain import context, frames
 from hango.chain.deps import Deps
 from hango.chain.frames import MAX_FRAMES
 from hango.chain.kept import Kept
-from hango.chain.window import Window
+from hango.chain.window import WHOLE, Window
 from hango.domain import Principal, SessionID
 
 PAGE = 200
@@ -43,7 +43,7 @@ def main() -> None:
         {
             "inspect": partial(here, inspect),
             "page": partial(here, page),
-            "first page": partial(here, first_page),
+            "first inspect": partial(here, first_inspect),
             "inspect over HTTP": partial(over_http, ""),
             "page over HTTP": partial(over_http, f"&group=messages&limit={PAGE}&after={{after}}"),
         }
@@ -52,25 +52,25 @@ def main() -> None:
 
 
 async def inspect(deps: Deps, principal: Principal, session_id: SessionID, size: int) -> bytes:
-    """What GET context does between its guard and its answer."""
-    async with deps.store.read(principal) as scope:
-        drafted = await context.draft_next_call(scope, deps, session_id)
-    return msgspec.json.encode(await context.take_snapshot(deps, drafted))
+    """What GET context does between its guard and its answer, for a state that was looked at before."""
+    return await look(deps, principal, session_id, WHOLE)
 
 
 async def page(deps: Deps, principal: Principal, session_id: SessionID, size: int) -> bytes:
-    """A page from the middle, when the state of the session was looked at before."""
-    window = Window("messages", size // 2, PAGE)
+    """A page from the middle."""
+    return await look(deps, principal, session_id, Window("messages", size // 2, PAGE))
+
+
+async def first_inspect(deps: Deps, principal: Principal, session_id: SessionID, size: int) -> bytes:
+    """The same when nobody has looked at this state before."""
+    return await look(replace(deps, frames=Kept(MAX_FRAMES)), principal, session_id, WHOLE)
+
+
+async def look(deps: Deps, principal: Principal, session_id: SessionID, window: Window) -> bytes:
     async with deps.store.read(principal) as scope:
-        frame = await context.frame(scope, deps, session_id, count=False)
-        assert frame is not None, "nobody counts but hango"
-        made = await context.page(scope, session_id, frame, window)
-    return msgspec.json.encode(made)
-
-
-async def first_page(deps: Deps, principal: Principal, session_id: SessionID, size: int) -> bytes:
-    """The same when nobody has looked at this state before: it is an inspect of the whole."""
-    return await page(replace(deps, frames=Kept(MAX_FRAMES)), principal, session_id, size)
+        found = await context.look(scope, deps, session_id, window, count=False)
+    assert found is not None, "estimates need no provider"
+    return msgspec.json.encode(frames.fill(found[0], window, found[1]))
 
 
 if __name__ == "__main__":
