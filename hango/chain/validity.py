@@ -17,9 +17,7 @@ FAULTS = (Reason.NO_USER_MESSAGE, Reason.STARTS_WITH_ASSISTANT)
 def new_fault(marked: Repair, unmarked: Repair) -> Detail | None:
     """The fault that only the marked history has."""
     old = {detail.reason for detail in unmarked.problems}
-    if old.intersection(FAULTS):
-        return None
-    return next((detail for detail in marked.problems if detail.reason in FAULTS), None)
+    return next((detail for detail in marked.problems if detail.reason in FAULTS and detail.reason not in old), None)
 
 
 def refused(fault: Detail, marked: Draft) -> Invalid:
