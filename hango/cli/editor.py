@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -15,7 +16,10 @@ FALLBACK = "vi"
 
 def edit(text: str) -> str:
     """The text as it was saved. VISUAL or EDITOR names the program. Raises Failure when it cannot be run, or fails."""
-    words = os.environ.get("VISUAL") or os.environ.get("EDITOR") or FALLBACK  # noqa: TID251  the person's, no setting
+    words = os.environ.get("VISUAL") or os.environ.get("EDITOR")  # noqa: TID251  the person's, no setting
+    if not words and not sys.stdin.isatty():  # it would wait for keys that nobody can press
+        raise Failure(f"there is no terminal for the editor {FALLBACK}. Set EDITOR, or use --text or --file.")
+    words = words or FALLBACK
     with tempfile.TemporaryDirectory(prefix="hango-") as folder:
         file = Path(folder) / "part.txt"
         file.touch(mode=0o600)

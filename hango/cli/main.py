@@ -76,6 +76,9 @@ def main(words: Sequence[str] | None = None) -> None:
     except HangoError as error:
         _say(str(error))
         sys.exit(ExitCode.REFUSED)
+    except UnicodeEncodeError:  # Python reads other bytes of an argument as halves of surrogate pairs
+        _say("an argument of this command is not UTF-8. Write it again as UTF-8.")
+        sys.exit(ExitCode.REFUSED)
 
 
 def _say(sentence: str, *more: str) -> None:

@@ -1,4 +1,4 @@
-"""Streams that are closed or full: the command says so in one sentence and ends with a code of its table."""
+"""Streams that are closed or full, and arguments that are no text: one sentence, and a code of the table."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ AGENT = {"id": "01a22e2a-c761-7432-80f1-69e06686fc7a", "name": "stock"}
 LISTED = reply({"data": [AGENT], "next_cursor": None})
 CLOSED = "hango: stdout is closed, so nothing can be shown.\n"
 FULL = "hango: the output cannot be written: no space left on device.\n"
+NOT_UTF8 = "hango: an argument of this command is not UTF-8. Write it again as UTF-8.\n"
 NO_INPUT = "hango: stdin is closed, so there is nothing to import. Name a file.\n"
 
 
@@ -25,6 +26,8 @@ NO_INPUT = "hango: stdin is closed, so there is nothing to import. Name a file.\
         ("agents >/dev/full", 1, FULL),
         ("agents --json 2>&- >/dev/null", 0, ""),
         ("import - <&-", 1, NO_INPUT),
+        ("agents --q \"$(printf '\\377')\"", 1, NOT_UTF8),
+        ("context show --session \"$(printf '\\377')\"", 1, NOT_UTF8),
     ],
 )
 def test_closed_and_full_streams(words: str, code: int, said: str, tmp_path: Path) -> None:
