@@ -20,6 +20,7 @@ class Dialect:
     cache_marks: bool
     tool_name: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
     tool_id: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+    max_tools: int | None = None
     params: frozenset[str] = frozenset()  # the params that it takes
 
 

@@ -68,6 +68,7 @@ class Reason(StrEnum):
     FILE_CUT = "file_cut"  # over the size a part may have
     FILE_MISSING = "file_missing"
     TOO_MANY_FILES = "too_many_files"
+    TOO_MANY_TOOLS = "too_many_tools"  # more than the provider takes
     BAD_SKILL = "bad_skill"  # front matter that cannot be read
     IN_SUMMARY = "in_summary"
     NOT_IN_CONTEXT = "not_in_context"

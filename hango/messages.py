@@ -116,6 +116,10 @@ def tool_result(tool_use_id: str, content: str, *, is_error: bool = False) -> Bl
     return Block.make("tool_result", tool_use_id=tool_use_id, content=content, is_error=is_error or None)
 
 
+# A block costs time at every inspect; no model's answer comes near it.
+MAX_BLOCKS = 10_000
+
+
 def read_content(raw: bytes | str | msgspec.Raw) -> tuple[Block, ...]:
     """Blocks of a message's content: JSON text of a string or of a list of blocks. Raises Invalid (`bad_field`)."""
     text = jsontext.compact(raw)
@@ -126,6 +130,9 @@ def read_content(raw: bytes | str | msgspec.Raw) -> tuple[Block, ...]:
     except (msgspec.ValidationError, msgspec.DecodeError):
         message = "The content of a message is a string or a list of blocks."
         raise Invalid.because(Reason.BAD_FIELD, message) from None
+    if len(items) > MAX_BLOCKS:
+        message = f"A message holds {len(items):,} blocks, and {MAX_BLOCKS:,} are the most. Send several messages."
+        raise Invalid.because(Reason.BAD_FIELD, message)
     return tuple(Block.of(item) for item in items)
 
 

@@ -11,6 +11,7 @@ import binascii
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 import toktok
@@ -19,6 +20,8 @@ from hango import jsontext
 from hango.messages import Block, ToolSpec, is_blank, is_call
 
 ENCODING = "o200k_base"
+# Longer texts are not kept with their count.
+KEPT_CHARS = 16_384
 # Role, separators and end mark of one message in common chat formats.
 MESSAGE_OVERHEAD = 3
 # A picture is billed by its area: about one token for 750 pixels, scaled down to at most 1,568 tokens' worth
@@ -66,6 +69,16 @@ def count(texts: Sequence[str]) -> list[int]:
         return counted
     except Exception:  # the encoder is a native library: a fault in it must not hide the context
         return [math.ceil(len(text.encode("utf-8", "replace")) / 4) for text in texts]
+
+
+def text_tokens(text: str) -> int:
+    """Tokens of one text. Texts of usual length come back at every call and are counted once."""
+    return _counted(text) if len(text) <= KEPT_CHARS else count([text])[0]
+
+
+@lru_cache(maxsize=4096)
+def _counted(text: str) -> int:
+    return count([text])[0]
 
 
 def scaled(tokens: int, factor: float) -> int:

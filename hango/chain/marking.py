@@ -36,7 +36,7 @@ def mark(draft: Draft, applied: Sequence[Applied], *, last_seq: int) -> Draft:
             stale.append(Stale(one.override, one.scope, _why_stale(draft, part, last_seq)))
             continue
         replacement = one.override.replacement
-        tokens = estimator.count([replacement])[0] if replacement else 0
+        tokens = estimator.text_tokens(replacement) if replacement else 0
         marks[part] = Mark(one.override, tokens=tokens, drifted=bool(one.against) and one.against != text)
     for part, because in partners(draft.messages, [part for part, mark in marks.items() if mark.excluded]).items():
         marks[part] = replace(marks.get(part, Mark()), because=because)
@@ -57,13 +57,14 @@ def partners(items: Sequence[MessageDigest], gone: Sequence[PartID]) -> dict[Par
     Transitive; without those in `gone`.
     """
     index = {item.seq: i for i, item in enumerate(items)} if gone else {}
-    start = [index[seq] for part in gone if (seq := message_seq(part)) is not None and seq in index]
+    # In the history's order, so that the order of a set says nothing.
+    start = sorted(index[seq] for part in gone if (seq := message_seq(part)) is not None and seq in index)
     if not start:
         return {}
     shared = together(items)
     because = {i: i for i in start}
     waiting = list(start)
-    for i in waiting:  # grows while it is walked: the parts in the order in which they were named
+    for i in waiting:  # grows while it is walked
         for other in sorted(shared.get(i, ())):
             if other not in because:
                 because[other] = because[i]

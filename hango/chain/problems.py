@@ -21,6 +21,7 @@ def find(draft: Draft, agent: AgentDefinition, dialect: Dialect) -> tuple[Detail
         *draft.problems,
         *_empty_blocks(draft),
         *_of_tools(tools, dialect),
+        *_of_number(len(draft.kept_tools()), dialect),
         *_of_params(draft, agent, dialect),
         *draft.repair.problems,
     )
@@ -51,6 +52,13 @@ def _of_tool(tool: ToolSpec, dialect: Dialect) -> list[Detail]:
     if (fault := check_schema(tool, dialect)) is not None:
         found.append(fault)
     return found
+
+
+def _of_number(tools: int, dialect: Dialect) -> list[Detail]:
+    if dialect.max_tools is None or tools <= dialect.max_tools:
+        return []
+    message = f"The request holds {tools} tools; the provider takes {dialect.max_tools}. Leave some out."
+    return [Detail(Reason.TOO_MANY_TOOLS, message)]
 
 
 def _of_params(draft: Draft, agent: AgentDefinition, dialect: Dialect) -> list[Detail]:

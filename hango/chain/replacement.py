@@ -50,7 +50,7 @@ def _fault(types: Sequence[str]) -> str | None:
 
 def replaced_digest(item: MessageDigest, text: str) -> MessageDigest:
     """The digest of the message with its text swapped."""
-    tokens = estimator.count([text])[0]
+    tokens = estimator.text_tokens(text)
     new = BlockDigest("text", tokens, blank=is_blank(text))
     stored = item.blocks
     blocks: list[BlockDigest] = []

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hango.cli.embedded.account import unusable
-from hango.cli.embedded.process import end_with_caller
+from hango.cli.embedded.process import end_with_caller, private_log
 from hango.config import Settings
 from hango.errors import Unavailable
 
@@ -82,7 +82,7 @@ class ApiProcess:
         try:
             if self.log_file.exists() and self.log_file.stat().st_size > MOST_LOG_BYTES:
                 self.log_file.replace(self.log_file.with_suffix(".log.1"))
-            opened = self.log_file.open("ab")
+            opened = private_log(self.log_file)
         except OSError as error:
             raise unusable(error) from None
         with opened as log:

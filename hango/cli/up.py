@@ -96,8 +96,9 @@ def run(settings: Settings, api: ApiProcess, *, fresh: bool, started: float) -> 
 
 @contextmanager
 def listening(settings: Settings) -> Iterator[socket.socket]:
-    """The API's address: the port of the settings, or the next free one."""
-    with listen(settings.host, settings.port, tries=PORTS_TRIED) as listener:
+    """The API's address: a port that somebody chose, or the default one and, where it is taken, the next free one."""
+    tries = 1 if settings.is_set("port") else PORTS_TRIED
+    with listen(settings.host, settings.port, tries=tries) as listener:
         port = listener.getsockname()[1]
         if settings.port not in {0, port}:
             output.note(f"hango: port {settings.port} is taken, so the API listens on {port}")

@@ -121,20 +121,28 @@ def kill(running: Up, part: str) -> None:
 
 
 def test_two_at_once_in_two_folders(home: Path) -> None:
-    """Two homes share nothing; each passes over a taken port and says so; a second `up` in one home is refused."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        with up(home / "a", HANGO_PORT=port) as a, up(home / "b", HANGO_PORT=port) as b:
-            again = hango(home / "a", "up")
+    """Two homes share nothing; the second passes over the default port and says so; one home takes one `up`."""
+    with up(home / "a", HANGO_PORT="") as a, up(home / "b", HANGO_PORT="") as b:
+        again = hango(home / "a", "up")
 
-            assert len({port, a.url.rpartition(":")[2], b.url.rpartition(":")[2]}) == 3
-            assert f"port {port} is taken, so the API listens on" in a.said()
-            assert set(sessions_of(a)).isdisjoint(sessions_of(b))
-            assert (again.returncode, again.stdout, again.stderr) == (
-                1,
-                "",
-                f"hango: hango is already up at {a.url}, with its data in {home / 'a'}; use that one or end it.\n",
-            )
+        assert a.url != b.url
+        assert "port 8787 is taken, so the API listens on" in b.said()
+        assert set(sessions_of(a)).isdisjoint(sessions_of(b))
+        assert (again.returncode, again.stdout, again.stderr) == (
+            1,
+            "",
+            f"hango: hango is already up at {a.url}, with its data in {home / 'a'}; use that one or end it.\n",
+        )
+
+
+def test_a_chosen_port_is_not_changed(home: Path) -> None:
+    """A port that somebody chose and that is taken is an error: a script must not find another API there."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = hango(home, "up", HANGO_PORT=str(port))
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"hango cannot listen on 127.0.0.1 port {port} (" in refused.stderr
 
 
 def test_a_home_that_cannot_be(home: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from hango.errors import Invalid
 from hango.messages import (
+    MAX_BLOCKS,
     Block,
     content_json,
     is_blank,
@@ -132,3 +133,13 @@ def test_equal_blocks_are_equal_by_their_text() -> None:
     assert looked.view.text == "a"
     assert looked == Block('{"type":"text","text":"a"}')
     assert looked != Block('{"text":"a","type":"text"}')
+
+
+def test_a_message_has_a_bounded_number_of_blocks() -> None:
+    """A message of ever so many blocks would slow every inspect: it is refused with what to do."""
+    one = '{"type":"text","text":"x"}'
+
+    assert len(read_content("[" + ",".join([one] * MAX_BLOCKS) + "]")) == MAX_BLOCKS
+    with pytest.raises(Invalid) as raised:
+        read_content("[" + ",".join([one] * (MAX_BLOCKS + 1)) + "]")
+    assert str(raised.value) == "A message holds 10,001 blocks, and 10,000 are the most. Send several messages."

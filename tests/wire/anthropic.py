@@ -139,11 +139,15 @@ def _marked(blocks: Sequence[Block], place: str) -> Iterator[tuple[str, Block]]:
     """Blocks with a mark, and those inside them; what stands in a tool's input or schema is no mark."""
     for at, block in enumerate(blocks):
         here = f"{place}.{at}"
-        for inner in (block.get("content"), (block.get("source") or {}).get("content")):
+        for inner in (block.get("content"), _inside(block.get("source"))):
             if isinstance(inner, list):
                 yield from _marked([one for one in inner if isinstance(one, dict)], here)
         if "cache_control" in block:
             yield here, block
+
+
+def _inside(source: object) -> object:
+    return source.get("content") if isinstance(source, dict) else None
 
 
 def _of_ends(messages: Messages, takes: Takes) -> Found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache
 from typing import ClassVar
 
 from hango.chain import estimator
@@ -39,14 +38,4 @@ class Middleware:
 
 def block(part: PartID, text: str) -> SourcedBlock:
     """A system block with its size."""
-    return Sourced(part, text, text_tokens(text))
-
-
-def text_tokens(text: str) -> int:
-    """Tokens of a text; short texts, which come back at every call, are counted once."""
-    return _counted(text) if len(text) <= 65_536 else estimator.count([text])[0]
-
-
-@lru_cache(maxsize=4096)
-def _counted(text: str) -> int:
-    return estimator.count([text])[0]
+    return Sourced(part, text, estimator.text_tokens(text))

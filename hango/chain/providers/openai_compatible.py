@@ -19,6 +19,7 @@ NAME = "openai"
 PUBLIC_HOST = "api.openai.com"
 
 # The public API refuses longer ids of calls.
+MAX_TOOLS = 128  # of the public API
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}", re.ASCII)
 BLOCK_TYPES = frozenset({"text", "image", "document", "search_result", "tool_use", "tool_result"})
 PARAMS = frozenset({"temperature", "top_p", "stop", "seed", "tool_choice", "parallel_tool_calls", "reasoning_effort"})
@@ -51,6 +52,7 @@ class OpenAICompatibleProvider:
             tool_blocks_need_tools=row.tools_required_for_tool_blocks,
             cache_marks=False,
             tool_id=CALL_ID,
+            max_tools=MAX_TOOLS if self._public else None,
             params=params if row.sampling else params - wire.SAMPLING,
         )
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 POLL_SECONDS = 0.01
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -28,6 +29,11 @@ def end_with_caller(sign: signal.Signals) -> Callable[[], None] | None:
             os._exit(1)
 
     return ask
+
+
+def private_log(path: Path) -> BinaryIO:
+    """A log to append to, for its owner's eyes alone."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
 
 
 def command_line(pid: int) -> str:

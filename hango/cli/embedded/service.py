@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from hango.cli.embedded.account import Account, room, service_account, unusable
-from hango.cli.embedded.process import POLL_SECONDS, command_line, end_with_caller, wait_until
+from hango.cli.embedded.process import POLL_SECONDS, command_line, end_with_caller, private_log, wait_until
 from hango.errors import Unavailable
 
 START_SECONDS = 60  # a recovery after a crash reads what was written since the last checkpoint
@@ -204,7 +204,7 @@ class EmbeddedService(ABC):
         return f"{lines[-1].strip()}." if lines else "it gave no reason."
 
     def _spawn(self) -> None:
-        with self.log_file.open("ab") as log:
+        with private_log(self.log_file) as log:
             self._log_start = log.tell()
             self._process = self.popen(self.command(), log.fileno())
 

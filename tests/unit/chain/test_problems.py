@@ -103,3 +103,12 @@ def test_problems_come_in_the_order_of_the_parts() -> None:
         (Reason.NO_USER_MESSAGE, None),
         (Reason.ENDS_WITH_ASSISTANT, "message:2"),
     ]
+
+
+def test_more_tools_than_the_provider_takes() -> None:
+    """A provider's limit of tools is told before it refuses the request."""
+    dialect = replace(ANTHROPIC, max_tools=2)
+    tools = [ToolSpec(name) for name in ("a", "b", "c")]
+
+    assert found(with_tools(*tools), dialect) == [(Reason.TOO_MANY_TOOLS, None)]
+    assert found(with_tools(*tools, excluded="tool:b"), dialect) == []
