@@ -7,7 +7,7 @@ model is called.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -87,7 +87,7 @@ async def bounded(seconds: float) -> AsyncIterator[None]:
 
 async def look(
     scope: Scope, deps: Deps, session_id: SessionID, window: Window, *, count: bool
-) -> tuple[Frame, Sequence[MessageDigest]] | None:
+) -> tuple[Frame, list[MessageDigest]] | None:
     """The frame of a session as it is now, and the messages of a window: `frames.fill` makes a snapshot of them.
 
     The first look at a state costs an inspect, a later one what it shows. None when the totals shall be counted

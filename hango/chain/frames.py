@@ -6,11 +6,13 @@ out of date. With one, an inspect costs no more than reading the messages that i
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.json import Encoder
 from msgspec.structs import replace
 
 from hango.chain import snapshot
@@ -22,10 +24,15 @@ from hango.chain.window import Window
 from hango.digests import MessageDigest
 from hango.store.context_bases import CurrentBase
 
+LONG = 16_384  # messages of a stretch whose parts are written piece by piece
+PIECE = 1024
+
 # A frame is some kilobytes, and more where a history has many faults.
 MAX_FRAMES = 64
 
 Key = tuple[Any, ...]
+
+_encoder = Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +96,14 @@ def stretch(frame: Frame, window: Window) -> tuple[int, int]:
     return after, min(after + window.limit - shows_summary, frame.last_seq)
 
 
-def fill(frame: Frame, window: Window, items: Sequence[MessageDigest]) -> Snapshot:
-    """The snapshot of a window from its frame and the digests of the stretch."""
-    parts = list(map(snapshot.message_part_of, items, plain_tokens(items, frame.factor)))
+def fill(frame: Frame, window: Window, items: list[MessageDigest]) -> Snapshot:
+    """The snapshot of a window from its frame and the digests of the stretch.
+
+    Of a long stretch the parts are JSON text already, and `items` is empty afterwards: a snapshot of 100,000 messages
+    and what it is made from are never in memory together.
+    """
     last = items[-1].seq if items else 0
-    if items:
-        first = items[0].seq  # seqs have no gaps
-        for seq, part in frame.odd.items():
-            if first <= seq <= last:
-                parts[seq - first] = part
+    parts = _parts(frame, items) if len(items) <= LONG else _written(frame, items)
     if 0 in frame.odd and window.after is None and window.shows("messages"):
         parts.insert(0, frame.odd[0])
     made = replace(frame.head, messages=parts, next_after=_next_after(frame, window, last if parts else None))
@@ -106,6 +112,31 @@ def fill(frame: Frame, window: Window, items: Sequence[MessageDigest]) -> Snapsh
     if not window.shows("tools"):
         made.tools = []
     return made
+
+
+def _parts(frame: Frame, items: Sequence[MessageDigest]) -> list[Part]:
+    parts = list(map(snapshot.message_part_of, items, plain_tokens(items, frame.factor)))
+    if items and frame.odd:
+        first, last = items[0].seq, items[-1].seq  # seqs have no gaps
+        for seq, part in frame.odd.items():
+            if first <= seq <= last:
+                parts[seq - first] = part
+    return parts
+
+
+def _written(frame: Frame, items: list[MessageDigest]) -> list[Part]:
+    """The parts as JSON text, many to a piece, which stands in the reply's list as it is. Takes `items` apart."""
+    pieces: list[bytes] = []
+    buffer = bytearray()
+    items.reverse()  # what is done with goes from the end
+    while items:
+        piece = [items.pop() for _ in range(min(PIECE, len(items)))]
+        _encoder.encode_into(_parts(frame, piece), buffer)
+        pieces.append(bytes(memoryview(buffer)[1:-1]))
+    # A small object that stays, made among those that go, keeps a megabyte of their memory in use. So the pieces are
+    # dressed now, and the interpreter lets go of the lists that it holds for the next use.
+    gc.collect()
+    return cast("list[Part]", list(map(Raw, pieces)))
 
 
 def _next_after(frame: Frame, window: Window, last: int | None) -> int | UnsetType | None:

@@ -12,6 +12,8 @@ from hango.chain.history import Turn
 from hango.chain.state import State
 from hango.messages import ToolSpec
 
+_AT_ONCE = 4096  # messages: their checksums are a quarter of a megabyte
+
 
 def request_sha256(state: State, draft: Draft) -> str:
     """Equal states have equal values; equal values mean equal bodies."""
@@ -34,7 +36,8 @@ def request_sha256(state: State, draft: Draft) -> str:
         "marks": sorted((part, mark.replacement) for part, mark in draft.marks.items() if mark.replacement is not None),
     }
     made = sha256(jsontext.dumps(head).encode())
-    made.update("".join([item.sha256 for item in kept]).encode())
+    for start in range(0, len(kept), _AT_ONCE):
+        made.update("".join([item.sha256 for item in kept[start : start + _AT_ONCE]]).encode())
     return made.hexdigest()
 
 

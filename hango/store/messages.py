@@ -19,6 +19,9 @@ from hango.store.db import messages as rows
 # Messages of one statement: its parameters are made between two turns of the event loop.
 STRETCH = 500
 
+# Messages whose digests are read at once: some megabytes.
+LONG = 16_384
+
 _digests = msgspec.json.Decoder(list[MessageDigest])
 _encode = msgspec.json.Encoder().encode
 
@@ -115,11 +118,20 @@ async def body(scope: Scope, session_id: UUID, seq: int) -> str | None:
 
 
 async def digests(scope: Scope, session_id: UUID, *, after_seq: int, through_seq: int) -> list[MessageDigest]:
-    """Digests of a stretch, in order."""
-    joined = await rows.join_digests(
-        scope.conn, tenant_id=scope.tenant_id, session_id=session_id, after=after_seq, through=through_seq
-    )
-    return [digest for text in joined for digest in _digests.decode(text)]
+    """Digests of a stretch, in order. A long one is read in parts: its text is never in memory as a whole."""
+    found: list[MessageDigest] = []
+    for start in range(after_seq, through_seq, LONG):
+        joined = await rows.join_digests(
+            scope.conn,
+            tenant_id=scope.tenant_id,
+            session_id=session_id,
+            after=start,
+            through=min(start + LONG, through_seq),
+        )
+        for text in joined:
+            read = _digests.decode(text)
+            found += read if through_seq - after_seq <= LONG else map(_without_text, read)
+    return found
 
 
 async def tokens(scope: Scope, session_id: UUID, *, after_seq: int, through_seq: int) -> int:
@@ -129,6 +141,11 @@ async def tokens(scope: Scope, session_id: UUID, *, after_seq: int, through_seq:
             scope.conn, tenant_id=scope.tenant_id, session_id=session_id, after=after_seq, through=through_seq
         )
     )
+
+
+def _without_text(digest: MessageDigest) -> MessageDigest:
+    """The same, without a hold on the text that it was read from."""
+    return msgspec.structs.replace(digest, raw_blocks=digest.raw_blocks.copy())
 
 
 def one_session(row: rows.ExtendSessionRow | None) -> rows.ExtendSessionRow:

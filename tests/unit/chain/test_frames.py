@@ -8,6 +8,7 @@ from uuid import UUID
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.json import encode
 from msgspec.structs import replace as replace_fields
 
 from hango.chain import frames
@@ -84,7 +85,19 @@ def test_a_replaced_message_is_kept_with_its_frame() -> None:
     history = [Said("user", (("text", ""),)), Said("assistant", (("text", ""),)), Said("user", (("text", ""),))]
     call = drafted(history, swap(m2="Another answer."), covered=None, openai=False)
     frame = frames.frame_of(estimated_snapshot(call, HEAD), call.draft, FACTOR)
-    made = frames.fill(frame, WHOLE, numbered(build(history)))
+    made = frames.fill(frame, WHOLE, list(numbered(build(history))))
 
     assert made == estimated_snapshot(call)
     assert made.messages[1].preview == "Another answer."
+
+
+def test_a_long_snapshot_is_written_in_pieces() -> None:
+    """The reply of a long history is the same text, whoever wrote its parts."""
+    history = [Said("user", (("text", ""),)), Said("assistant", (("use", "call_0"),))] * frames.LONG
+    call = drafted(history, exclude("message:1", "message:2049"), covered=3, openai=False)
+    frame = frames.frame_of(estimated_snapshot(call, HEAD), call.draft, FACTOR)
+    items = list(call.draft.messages[1:])
+    made = encode(frames.fill(frame, WHOLE, items))
+
+    assert made == encode(estimated_snapshot(call))
+    assert items == []
