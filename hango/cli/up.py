@@ -185,6 +185,7 @@ def greeting(url: str, demo: Demo, seconds: float) -> list[Line]:
             Span(f"hango {hango.__version__}", Style.STRONG), f" is up at {url} ({seconds:.1f} s). Ctrl-C ends it."
         ),
         Line.of(f"API key: {demo.api_key}"),
+        Line.of(f"The API describes itself at {url}/docs"),
         Line.of(),
         Line.of("Try, in another terminal:"),
         Line.of(f"  {show}"),

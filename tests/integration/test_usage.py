@@ -38,7 +38,7 @@ async def session_id(caller: Person) -> str:
 @pytest.fixture
 def record_ids(caller: Person, session_id: str, database: Database) -> list[str]:
     """The ids of the calls above, in their order."""
-    ids = [f"01a22e00-0000-7000-8000-{uuid4().hex[:8]}000{n}" for n in range(len(CALLS))]
+    ids = [f"01a22e00-000{n}-7000-8000-{uuid4().hex[:12]}" for n in range(len(CALLS))]
     who, run_id = (caller.tenant_id, caller.user_id), uuid4()
     with psycopg.connect(database.superuser_dsn) as connection:
         connection.execute(INSERT_RUN, (who[0], run_id, session_id, who[1]))
