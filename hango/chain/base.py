@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from hango.agent_definition import AgentDefinition, Builtin
-from hango.chain.deps import Deps
+from hango.chain.deps import MAX_HEAD_CHARS, Deps
 from hango.chain.middleware.memory import MAX_FILES
 from hango.chain.state import UNCHANGED, State, Wanted
 from hango.digests import MessageDigest
@@ -79,15 +79,18 @@ async def build_state(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wante
 
 
 async def _files(scope: Scope, deps: Deps, agent: AgentDefinition, base: CurrentBase) -> list[FileVersion]:
-    """The base's files with their texts; memory beyond the first files comes without, and the chain says so."""
+    """The base's files with what is needed of them: the text of memory, the head of a skill, nothing of the rest.
+
+    Memory beyond the first files comes without its text, and the chain says so.
+    """
     here = {file.path for file in base.files}
-    memory = [path for path in dict.fromkeys(agent.memory) if path in here]
-    if Builtin.MEMORY not in agent.builtin or len(memory) <= MAX_FILES:
-        return await deps.with_texts(scope, base.files)
-    beyond = set(memory[MAX_FILES:])
+    memory = [path for path in dict.fromkeys(agent.memory) if path in here and Builtin.MEMORY in agent.builtin]
+    whole, beyond = set(memory[:MAX_FILES]), set(memory[MAX_FILES:])
     listed = [
         FileVersion(file.version_id, file.path, "", file.version, file.chars, file.updated_at)
         for file in base.files
         if file.path in beyond
     ]
-    return [*await deps.with_texts(scope, [file for file in base.files if file.path not in beyond]), *listed]
+    texts = await deps.with_texts(scope, [file for file in base.files if file.path in whole])
+    skills = [file for file in base.files if file.path not in whole and file.path not in beyond]
+    return [*texts, *listed, *await deps.with_texts(scope, skills, most_chars=MAX_HEAD_CHARS)]

@@ -22,11 +22,13 @@ from hango.store.context_bases import BaseFile
 # Definitions and texts of files are read at every inspect and never change: the last used ones stay in memory.
 MAX_DEFINITIONS = 256
 MAX_FILES = 512
-MAX_KEPT_CHARS = 16_384  # a longer text is read anew
+MAX_KEPT_CHARS = 17_408  # a longer text is read anew
 MAX_COUNTS = 4096
 
 # What a part may have of a file; what is longer is cut and marked so.
 MAX_FILE_CHARS = 262_144
+# Of a skill only the front matter is looked at: its bound and the fences.
+MAX_HEAD_CHARS = 17_408
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Deps:
     counts: Kept[str, int] = field(default_factory=lambda: Kept(MAX_COUNTS))  # by request hash
     frames: Kept[tuple[Any, ...], Frame] = field(default_factory=lambda: Kept(MAX_FRAMES))
     _definitions: Kept[AgentVersionID, AgentDefinition] = field(default_factory=lambda: Kept(MAX_DEFINITIONS))
-    _files: Kept[FileVersionID, FileVersion] = field(default_factory=lambda: Kept(MAX_FILES))
+    _files: Kept[tuple[FileVersionID, int], FileVersion] = field(default_factory=lambda: Kept(MAX_FILES))
 
     async def definition(self, scope: Scope, version: AgentVersionID) -> AgentDefinition:
         """The definition of an agent's version. The id comes from a scoped look-up, so it is the caller's to see."""
@@ -50,17 +52,19 @@ class Deps:
             self._definitions.put(version, known)
         return known
 
-    async def with_texts(self, scope: Scope, files: Sequence[BaseFile]) -> list[FileVersion]:
-        """The files with their texts. The ids come from a scoped look-up, so they are the caller's to see."""
-        found = {file.version_id: self._files.get(file.version_id) for file in files}
+    async def with_texts(
+        self, scope: Scope, files: Sequence[BaseFile], *, most_chars: int = MAX_FILE_CHARS
+    ) -> list[FileVersion]:
+        """The files with their texts, each cut. The ids come from a scoped look-up, so they are the caller's to see."""
+        found = {file.version_id: self._files.get((file.version_id, most_chars)) for file in files}
         unknown = [id for id, known in found.items() if known is None]
-        texts = await file_versions.texts(scope, unknown, most_chars=MAX_FILE_CHARS) if unknown else {}
-        return [found[file.version_id] or self._take(file, texts[file.version_id]) for file in files]
+        texts = await file_versions.texts(scope, unknown, most_chars=most_chars) if unknown else {}
+        return [found[file.version_id] or self._take(file, texts[file.version_id], most_chars) for file in files]
 
-    def _take(self, file: BaseFile, text: str) -> FileVersion:
+    def _take(self, file: BaseFile, text: str, most_chars: int) -> FileVersion:
         made = FileVersion(
             file.version_id, file.path, text, file.version, file.chars, file.updated_at, cut=file.chars > len(text)
         )
         if len(text) <= MAX_KEPT_CHARS:
-            self._files.put(made.version_id, made)
+            self._files.put((made.version_id, most_chars), made)
         return made
