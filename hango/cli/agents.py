@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hango.cli import listing
 from hango.cli.listing import AsJson, Limit, Search
+from hango.cli.own_command import own_command
 
 
 def agents(*, q: Search = None, limit: Limit = 50, as_json: AsJson = False) -> None:
@@ -14,9 +15,9 @@ def agents(*, q: Search = None, limit: Limit = 50, as_json: AsJson = False) -> N
     listing.show(
         listing.Listed(
             path="/v1/agents",
-            command="hango agents",
+            command="agents",
             columns=("id", "model", "updated_at", "name"),
-            none="no agents. `hango import FILE` makes one.",
+            none=f"no agents. `{own_command()} import FILE` makes one.",
         ),
         q=q,
         limit=limit,

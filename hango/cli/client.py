@@ -15,6 +15,7 @@ import httpx2
 from hango import __version__
 from hango.cli.access import Access, find_access
 from hango.cli.exits import ExitCode, Failure
+from hango.cli.own_command import own_command
 from hango.config import Settings
 
 CONNECT_SECONDS = 5.0
@@ -156,7 +157,7 @@ def _failures(url: str) -> Iterator[None]:
         yield
     except (httpx2.ConnectError, httpx2.ConnectTimeout):
         raise Failure(
-            f"no API at {url}. Start one with `./dev up`, or set HANGO_API_URL.", code=ExitCode.NO_API
+            f"no API at {url}. Start one with `{own_command()} up`, or set HANGO_API_URL.", code=ExitCode.NO_API
         ) from None
     except httpx2.TimeoutException:
         raise Failure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
@@ -10,6 +9,7 @@ from urllib.parse import quote
 import typer
 
 from hango.cli import context_overrides
+from hango.cli.own_command import line
 
 if TYPE_CHECKING:
     from hango.cli.client import Client
@@ -61,9 +61,10 @@ def show(
         raise typer.BadParameter("--full and --provider exclude each other: a part is no request.")
     from hango.cli import output
     from hango.cli.client import Client
+    from hango.cli.override_sets import no_session
 
     path = f"/v1/sessions/{quote(session, safe='')}/context"
-    missing = f"no session {session} that you may read. `hango sessions` lists them."
+    missing = no_session(session)
     with Client.from_environment() as client:
         if full is not None:
             missing = f"no part {full} in session {session}, or no such session that you may read."
@@ -109,8 +110,7 @@ def _emit_table(client: Client, body: bytes, group: Group | None, sort: Sort) ->
     )
     output.emit(lines)
     if (part := _worth_a_look(shot)) is not None:
-        command = shlex.join(["hango", "context", "show", "--session", shot.session_id, "--full", part])
-        output.note(f"look at it: {command}")
+        output.note(f"look at it: {line('context', 'show', '--session', shot.session_id, '--full', part)}")
 
 
 def _agent_name(client: Client, agent_id: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
@@ -10,6 +9,7 @@ from urllib.parse import quote
 import typer
 
 from hango.cli.exits import Failure
+from hango.cli.own_command import line, own_command
 
 if TYPE_CHECKING:
     from hango.cli.client import Client
@@ -30,7 +30,7 @@ def exclude(parts: Parts, *, session: SessionID, dry_run: DryRun = False, as_jso
     """
     from hango.cli.override_sets import Change
 
-    again = shlex.join(["hango", "context", "include", "--session", session, *parts])
+    again = line("context", "include", "--session", session, *parts)
     _change(session, Change(exclude=tuple(parts)), dry_run=dry_run, as_json=as_json, undo=again)
 
 
@@ -63,7 +63,7 @@ def replace(
     from hango.cli.override_sets import Change
 
     wanted = text if text is not None else _read(file) if file is not None else _edited(session, part)
-    again = shlex.join(["hango", "context", "include", "--session", session, part])
+    again = line("context", "include", "--session", session, part)
     _change(session, Change(replace={part: wanted}), dry_run=dry_run, as_json=as_json, undo=again)
 
 
@@ -109,11 +109,10 @@ def overrides(*, session: SessionID, as_json: AsJson = False) -> None:
     if any(one.overrides for one in sets.values()):
         output.emit(override_report.saved_lines(sets, snapshot, output.width()))
     elif len(sets) == len(found):
-        output.note("no overrides. `hango context exclude` leaves a part out.")
+        output.note(f"no overrides. `{own_command()} context exclude` leaves a part out.")
     if len(sets) < len(found):
-        output.note(
-            f"the overrides of agent {place.agent_id} are not yours to read; `hango context show` has their effect."
-        )
+        effect = f"`{own_command()} context show` has their effect."
+        output.note(f"the overrides of agent {place.agent_id} are not yours to read; {effect}")
 
 
 def _change(session: str, change: Change, *, dry_run: bool, as_json: bool, undo: str | None = None) -> None:

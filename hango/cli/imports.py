@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from hango.cli.exits import Failure
+from hango.cli.own_command import line, own_command
 
 if TYPE_CHECKING:
     from hango.cli.output import Line
@@ -61,7 +62,7 @@ def import_(
     from hango.cli.progress import Progress
 
     query = {"format": format_.value, "agent_id": agent, "model": model, "title": title}
-    missing = None if agent is None else f"no agent {agent} that you may read. `hango agents` lists them."
+    missing = None if agent is None else f"no agent {agent} that you may read. `{own_command()} agents` lists them."
     with opened(file) as (stream, size), Client.from_environment() as client:
         progress = Progress("importing", size)
         try:
@@ -74,7 +75,7 @@ def import_(
     imported = replies.read(body, replies.Imported)
     output.emit(report(imported, output.width()))
     if imported.sessions:
-        output.note(f"look at it: hango context show --session {imported.sessions[0].session_id}")
+        output.note(f"look at it: {line('context', 'show', '--session', imported.sessions[0].session_id)}")
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
+
+from hango.cli.own_command import line
 
 MOST = 500  # the API's own limit
 
@@ -44,7 +45,7 @@ def show(listed: Listed, *, q: str | None, limit: int, as_json: bool) -> None:
     output.emit(table.lines([_head(name) for name in listed.columns], rows, width=output.width(), right=right))
     if page.next_cursor is not None and limit < MOST:
         search = [] if q is None else ["--q", q]
-        output.note(f"there are more: {shlex.join([*listed.command.split(), *search, '--limit', str(MOST)])}")
+        output.note(f"there are more: {line(listed.command, *search, '--limit', str(MOST))}")
 
 
 def _head(name: str) -> str:

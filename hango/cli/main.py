@@ -14,6 +14,7 @@ import typer
 from hango import __version__
 from hango.cli.exits import ExitCode, Failure
 from hango.cli.lazy import HELP_NAMES, Entry, LazyGroup, read_plainly
+from hango.cli.own_command import own_command
 from hango.errors import HangoError
 
 COMMANDS = {
@@ -69,7 +70,7 @@ def main(words: Sequence[str] | None = None) -> None:
     command = typer.main.get_command(app)
     read_plainly(command)
     try:
-        command(words, prog_name="hango")
+        command(words, prog_name=own_command())
     except Failure as failure:
         _say(failure.sentence, *failure.more)
         sys.exit(failure.code)

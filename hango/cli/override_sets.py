@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from hango.cli import replies
 from hango.cli.client import Changed, Client, Missing
+from hango.cli.own_command import own_command
 from hango.cli.replies import Overrides, SavedOverride, Snapshot
 
 ATTEMPTS = 2  # at a set that somebody else changes at the same time
@@ -94,7 +95,7 @@ def level_of(part: str) -> Level:
 
 
 def no_session(session_id: str) -> str:
-    return f"no session {session_id} that you may read. `hango sessions` lists them."
+    return f"no session {session_id} that you may read. `{own_command()} sessions` lists them."
 
 
 def find(client: Client, session_id: str) -> Place:

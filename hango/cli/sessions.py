@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hango.cli import listing
 from hango.cli.listing import AsJson, Limit, Search
+from hango.cli.own_command import own_command
 
 
 def sessions(*, q: Search = None, limit: Limit = 50, as_json: AsJson = False) -> None:
@@ -14,9 +15,9 @@ def sessions(*, q: Search = None, limit: Limit = 50, as_json: AsJson = False) ->
     listing.show(
         listing.Listed(
             path="/v1/sessions",
-            command="hango sessions",
+            command="sessions",
             columns=("id", "messages", "tokens", "created_at", "title"),
-            none="no sessions. `hango import FILE` makes one.",
+            none=f"no sessions. `{own_command()} import FILE` makes one.",
         ),
         q=q,
         limit=limit,

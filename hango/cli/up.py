@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shlex
 import signal
 import socket
 import time
@@ -23,6 +22,7 @@ from hango.cli.demo import Demo, ensure_demo
 from hango.cli.embedded.account import unusable
 from hango.cli.embedded.process import command_line, wait_until
 from hango.cli.output import Line, Span, Style
+from hango.cli.own_command import own_command
 from hango.cli.watch import Part, watch
 from hango.config import Settings, dotenv
 from hango.errors import Conflict
@@ -192,11 +192,3 @@ def greeting(url: str, demo: Demo, seconds: float) -> list[Line]:
         Line.of(f"  {show} --full system:memory:/memories/AGENTS.md"),
         Line.of(f"  curl -H 'Authorization: Bearer {demo.api_key}' {url}/v1/sessions/{demo.session_id}/context"),
     ]
-
-
-def own_command() -> str:
-    """How a person in this folder calls hango: by the launcher of the checkout, where there is one."""
-    launcher = Path(hango.__file__).resolve().parents[1] / "dev"
-    if not launcher.exists():
-        return "hango"
-    return "./dev" if launcher.parent == Path.cwd().resolve() else shlex.quote(str(launcher))

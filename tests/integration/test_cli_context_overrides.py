@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 
+from hango.cli.own_command import own_command
 from hango.config import Settings
 from hango.store import system
 from hango.store.connection import Store
@@ -50,7 +51,7 @@ class Shell:
         }
 
     def take_back(self, *parts: str) -> str:
-        return f"take it back: hango context include --session {self.session_id} {' '.join(parts)}\n"
+        return f"take it back: {own_command()} context include --session {self.session_id} {' '.join(parts)}\n"
 
 
 @pytest.fixture
@@ -184,7 +185,7 @@ def test_clear_gives_the_first_request_back(shell: Shell) -> None:
 
 def test_overrides_lists_both_sets(shell: Shell) -> None:
     """overrides lists both sets with what becomes of them; --json prints the API's replies as they came."""
-    assert shell("overrides") == (0, [], "no overrides. `hango context exclude` leaves a part out.\n")
+    assert shell("overrides") == (0, [], f"no overrides. `{own_command()} context exclude` leaves a part out.\n")
     assert shell("exclude", "message:2", "tool:gone")[0] == 0
     assert shell("replace", "message:4", "--text", "Forty\x1b[2J of them.")[0] == 0
 
@@ -253,7 +254,7 @@ def test_nobodys_session(hango: Hango) -> None:
     """A session that is not there or not the caller's is one sentence, and exit 1."""
     shell = make_shell(hango)
     stranger = Shell(hango.member(), shell.agent_id, shell.session_id)
-    said = f"hango: no session {shell.session_id} that you may read. `hango sessions` lists them.\n"
+    said = f"hango: no session {shell.session_id} that you may read. `{own_command()} sessions` lists them.\n"
 
     for words in (["exclude", "message:2"], ["include", "message:2"], ["clear"], ["overrides"]):
         assert stranger(*words) == (1, [], said)

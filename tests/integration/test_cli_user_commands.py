@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from wcwidth import wcswidth
 
+from hango.cli.own_command import own_command
 from hango.config import Settings
 from hango.store import system
 from hango.store.connection import Store
@@ -159,14 +160,14 @@ def test_import_then_show(hango: Hango) -> None:
 
     agent, session, flag = out.splitlines()
     session_id = session.split()[1]
-    assert (code, err) == (0, f"look at it: hango context show --session {session_id}\n")
+    assert (code, err) == (0, f"look at it: {own_command()} context show --session {session_id}\n")
     assert agent.endswith(" · anthropic")
     assert session == f"session {session_id} · 3 messages · Bolts"
     assert flag == "  message:2: unpaired_tool_use"
     shown = hango("context", "show", "--session", session_id)
     assert [row.split()[1] for row in rows(shown[1])] == ["system:agent", "message:1", "message:2", "message:3"]
     assert "anthropic/claude-sonnet-4-5" in shown[1]
-    assert shown[2] == f"look at it: hango context show --session {session_id} --full message:2\n"
+    assert shown[2] == f"look at it: {own_command()} context show --session {session_id} --full message:2\n"
     assert [line.split()[0] for line in hango("sessions", "--q", "olt")[1].splitlines()] == ["id", session_id]
     assert [line.split()[0] for line in hango("agents")[1].splitlines()] == ["id", agent.split()[1]]
 
@@ -177,7 +178,7 @@ def test_import_is_refused_with_the_line(hango: Hango) -> None:
 
     assert (code, out) == (1, "")
     assert err.startswith("hango: ")
-    assert hango("sessions") == (0, "", "no sessions. `hango import FILE` makes one.\n")
+    assert hango("sessions") == (0, "", f"no sessions. `{own_command()} import FILE` makes one.\n")
 
 
 async def test_import_over_the_limit(settings: Settings, store: Store, tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ def test_not_there(hango: Hango) -> None:
     assert hango("context", "show", "--session", nowhere) == (
         1,
         "",
-        f"hango: no session {nowhere} that you may read. `hango sessions` lists them.\n",
+        f"hango: no session {nowhere} that you may read. `{own_command()} sessions` lists them.\n",
     )
     assert Hango(hango.url, "hango_wrong", hango.home)("sessions") == (
         1,

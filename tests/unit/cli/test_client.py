@@ -11,6 +11,7 @@ import pytest
 
 from hango.cli.access import Access, find_access
 from hango.cli.exits import ExitCode
+from hango.cli.own_command import own_command
 from hango.config import Settings
 from tests.unit.cli.api import KEY, Answer, problem, reply, serving
 from tests.unit.cli.conftest import Ended, Run
@@ -57,7 +58,7 @@ def test_no_api(run: Run, closed_port: int) -> None:
     url = f"http://127.0.0.1:{closed_port}"
 
     assert run("sessions", HANGO_API_URL=url, HANGO_API_KEY=KEY) == Ended(
-        ExitCode.NO_API, "", f"hango: no API at {url}. Start one with `./dev up`, or set HANGO_API_URL.\n"
+        ExitCode.NO_API, "", f"hango: no API at {url}. Start one with `{own_command()} up`, or set HANGO_API_URL.\n"
     )
 
 
@@ -153,4 +154,4 @@ def test_no_proxy_gets_the_key(run: Run, closed_port: int) -> None:
         proxy = f"http://127.0.0.1:{closed_port}"
         ended = run("sessions", HANGO_API_URL=api.url, HANGO_API_KEY=KEY, HTTP_PROXY=proxy, http_proxy=proxy)
 
-    assert ended == Ended(0, "", "no sessions. `hango import FILE` makes one.\n")
+    assert ended == Ended(0, "", f"no sessions. `{own_command()} import FILE` makes one.\n")

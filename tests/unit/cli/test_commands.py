@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from hango.cli.own_command import own_command
 from hango.cli.progress import Progress
 from tests.unit.cli import snapshots
 from tests.unit.cli.api import KEY, Answer, Scripted, problem, reply, serving
@@ -46,7 +47,7 @@ def test_context_show(run: Run) -> None:
         ended = ask(api, run, "context", "show", "--session", snapshots.SESSION)
 
     golden = Path(__file__).parent / "golden" / "context_100.txt"
-    next_ = f"look at it: hango context show --session {snapshots.SESSION} --full message:44\n"
+    next_ = f"look at it: {own_command()} context show --session {snapshots.SESSION} --full message:44\n"
     assert ended == Ended(0, golden.read_text(encoding="utf-8"), next_)
     assert [one.line for one in api.asked] == [CONTEXT, f"GET /v1/agents/{snapshots.AGENT}"]
 
@@ -89,7 +90,8 @@ def test_a_session_id_cannot_change_the_path(run: Run) -> None:
         ended = ask(api, run, "context", "show", "--session", "../agents?x=1#y")
 
     assert [one.line for one in api.asked] == ["GET /v1/sessions/..%2Fagents%3Fx%3D1%23y/context"]
-    assert ended == Ended(1, "", "hango: no session ../agents?x=1#y that you may read. `hango sessions` lists them.\n")
+    said = f"hango: no session ../agents?x=1#y that you may read. `{own_command()} sessions` lists them.\n"
+    assert ended == Ended(1, "", said)
 
 
 def test_full_part(run: Run) -> None:
@@ -139,7 +141,7 @@ def test_sessions(run: Run) -> None:
         f"{snapshots.SESSION}        12  41,210  2026-11-30 08:09  {'漢' * 12}…",
         f"{snapshots.AGENT}         1       3  2026-11-30 08:09  a ⏎ b",
     ]
-    assert ended.err == "there are more: hango sessions --q 'bo lts' --limit 500\n"
+    assert ended.err == f"there are more: {own_command()} sessions --q 'bo lts' --limit 500\n"
     assert [one.line.replace("+", "%20") for one in api.asked] == ["GET /v1/sessions?q=bo%20lts&limit=2"]
 
 
@@ -179,7 +181,7 @@ def test_import_file(run: Run, tmp_path: Path) -> None:
         *(f"  message:{n}: unknown_block" for n in range(10, 58)),
         "  … and 2 more; --json has them all",
     ]
-    assert ended.err == f"look at it: hango context show --session {snapshots.SESSION}\n"
+    assert ended.err == f"look at it: {own_command()} context show --session {snapshots.SESSION}\n"
 
 
 def test_import_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 import hango
 from hango.cli.exits import ExitCode
 from hango.cli.main import COMMANDS
+from hango.cli.own_command import own_command
 from tests.unit.cli.conftest import Run
 from tools import cli_help, generate_docs
 
@@ -26,7 +27,7 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
 
-    assert done.stdout.splitlines()[0] == "Usage: hango context show [OPTIONS]"
+    assert done.stdout.splitlines()[0] == f"Usage: {own_command()} context show [OPTIONS]"
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -57,7 +58,7 @@ def test_the_table_of_commands_is_true(name: str, run: Run) -> None:
     ended = run(name, "--help")
 
     assert ended.code == ExitCode.OK
-    assert ended.out.startswith(f"Usage: hango {name}")
+    assert ended.out.startswith(f"Usage: {own_command()} {name}")
     assert COMMANDS[name].help in " ".join(run("--help").out.split())
 
 
@@ -72,6 +73,7 @@ def test_the_table_of_commands_is_true(name: str, run: Run) -> None:
         (["sessions", "--limit", "many"], "'many' is not a whole number from 1 to 500."),
         (["import"], "Missing argument 'FILE'."),
         (["import", "-", "--format", "pdf"], "'pdf' is not one of auto, anthropic"),
+        (["context", "exclude"], f"Try '{own_command()} context exclude -h' for help."),
     ],
 )
 def test_wrong_words_are_usage(words: list[str], said: str, run: Run) -> None:
