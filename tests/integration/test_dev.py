@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from hango.cli.main import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120
 # A package that says how it was called, in place of hango.
@@ -161,10 +163,14 @@ def test_a_half_made_environment_is_mended(checkout: Path, leftover: str) -> Non
     assert (code, out) == (0, "/ ['x'] True 1.0\n")
 
 
-def test_without_a_word_it_explains_itself(checkout: Path) -> None:
-    """No environment is made for it."""
-    code, out, err = dev(checkout)
+@pytest.mark.parametrize("words", [[], ["-h"], ["--help"], ["help"]])
+def test_it_explains_itself(checkout: Path, words: list[str]) -> None:
+    """No environment is made for it, and every command of hango is named; where one is ready, hango's help follows."""
+    code, out, err = dev(checkout, *words)
 
     assert (code, err) == (0, "")
-    assert "./dev up" in out
+    assert f"The commands of hango: {', '.join(COMMANDS)}." in out
     assert not (checkout / ".venv").exists()
+
+    assert dev(checkout, "env")[0] == 0
+    assert dev(checkout, *words)[:2] == (0, f"{out}/ ['--help'] True 1.0\n")
