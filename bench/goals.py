@@ -65,6 +65,10 @@ def _table() -> Iterator[Goal]:
         )
     for case in ("page", "page over HTTP"):
         yield Goal("page over one of a tenth", Key("product", case, 10_000), Key("product", case, 1_000), at_most=1.3)
+    for case in ("preview of 500", "set of 500"):
+        yield Goal(
+            f"{case} over inspect", Key("product", case, 10_000), Key("product", "first inspect", 10_000), at_most=2
+        )
     yield Goal("MiB for one inspect", Key("product", "memory of an inspect (MiB)", 100_000), at_most=120)
     yield Goal("ms of `context show --help`", Key("product", "context show --help (ms)"), at_most=250)
     yield Goal("ms of a warm `up`", Key("product", "warm up (ms)"), at_most=3_000)

@@ -106,8 +106,9 @@ async def _plan(scope: Scope, deps: Deps, base: CurrentBase, overrides: Sequence
     others = tuple(one for one in base.overrides if one.scope is not own)
     judged = replace(base, overrides=others)
     draft = (await draft_base(scope, deps, judged, Wanted(overrides))).draft
+    before = original(draft)
     stored = tuple(
-        NewOverride(one.part, one.action, one.replacement, text_sha256(original(draft), one.part)) for one in overrides
+        NewOverride(one.part, one.action, one.replacement, text_sha256(before, one.part)) for one in overrides
     )
     return Plan(stored, added(draft), stale(draft, overrides))
 
