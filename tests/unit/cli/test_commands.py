@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from wcwidth import wcswidth
 
 from hango.cli.own_command import own_command
 from hango.cli.progress import Progress
@@ -143,6 +144,55 @@ def test_sessions(run: Run) -> None:
     ]
     assert ended.err == f"there are more: {own_command()} sessions --q 'bo lts' --limit 500\n"
     assert [one.line.replace("+", "%20") for one in api.asked] == ["GET /v1/sessions?q=bo%20lts&limit=2"]
+
+
+@pytest.mark.parametrize(
+    ("command", "columns", "shown"),
+    [
+        (
+            "sessions",
+            80,
+            [
+                "id                                    messages  tokens  created     title",
+                f"{snapshots.SESSION}        12  41,210  2026-11-30  漢字漢字漢…",
+            ],
+        ),
+        (
+            "sessions",
+            100,
+            [
+                "id                                    messages  tokens  created (UTC)     title",
+                f"{snapshots.SESSION}        12  41,210  2026-11-30 08:09  漢字漢字漢字漢字漢字漢字…",
+            ],
+        ),
+        (
+            "agents",
+            80,
+            [
+                "id                                    model           updated     name",
+                f"{snapshots.SESSION}  anthropic/cla…  2026-11-30  漢字漢字漢字…",
+            ],
+        ),
+        (
+            "agents",
+            100,
+            [
+                "id                                    model                  updated (UTC)     name",
+                f"{snapshots.SESSION}  anthropic/claude-son…  2026-11-30 08:09  漢字漢字漢字漢字漢字…",
+            ],
+        ),
+    ],
+)
+def test_lists_obey_columns(command: str, columns: int, shown: list[str], run: Run) -> None:
+    """No line is wider than COLUMNS: names are cut by their width on a screen; ids and numbers are whole."""
+    when = "2026-11-30T08:09:10Z"
+    item = {"id": snapshots.SESSION, "messages": 12, "tokens": 41210, "created_at": when, "updated_at": when}
+    names = {"model": "anthropic/claude-sonnet-4-5", "title": "漢字" * 20, "name": "漢字" * 20}
+    with serving({f"GET /v1/{command}": reply({"data": [item | names], "next_cursor": None})}) as api:
+        lines = ask(api, run, command, COLUMNS=str(columns)).out.splitlines()
+
+    assert lines == shown
+    assert max(wcswidth(line) for line in lines) in {columns - 1, columns}
 
 
 def test_agents(run: Run) -> None:
