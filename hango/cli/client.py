@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -30,6 +30,14 @@ class Missing(Failure):
 
 class Changed(Failure):
     """Somebody else changed the thing since it was read."""
+
+
+class Refused(Failure):
+    """The API's refusal; `reason` is its closed code."""
+
+    def __init__(self, sentence: str, *, reason: str, more: Sequence[str] = ()) -> None:
+        super().__init__(sentence, more=more)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +194,7 @@ def _refusal(reply: httpx2.Response, url: str) -> Failure:
     wait = reply.headers.get("Retry-After")
     if wait is not None and reply.status_code == HTTPStatus.TOO_MANY_REQUESTS:
         sentence += f" Try again in {wait} s."
-    return Failure(sentence, more=more)
+    return Refused(sentence, reason=str(problem.get("code")), more=more)
 
 
 def _problem(reply: httpx2.Response) -> dict[str, Any] | None:

@@ -57,8 +57,8 @@ def import_(
 
     Example: hango import conversations.json --format chatgpt
     """
-    from hango.cli import output, replies
-    from hango.cli.client import Client
+    from hango.cli import import_refusal, output, replies
+    from hango.cli.client import Client, Refused
     from hango.cli.progress import Progress
 
     query = {"format": format_.value, "agent_id": agent, "model": model, "title": title}
@@ -67,6 +67,8 @@ def import_(
         progress = Progress("importing", size)
         try:
             body = client.upload("/v1/imports", query, progress.watch(_chunks(stream)), missing=missing)
+        except Refused as refused:
+            raise import_refusal.told(refused, file, format_.value) from None
         finally:
             progress.clear()
     if as_json:

@@ -256,7 +256,7 @@ def test_import_refused(run: Run, tmp_path: Path) -> None:
         unreadable = ask(api, run, "import", str(tmp_path))
         absent = ask(api, run, "import", str(tmp_path / "absent"))
 
-    assert refused == Ended(1, "", "hango: Line 1 has no role.\n")
+    assert refused == Ended(1, "", f"hango: {file} cannot be imported: Line 1 has no role.\n")
     assert unreadable.err == f"hango: {tmp_path} cannot be read: is a directory. Name a file, or - for stdin.\n"
     assert (
         absent.err
