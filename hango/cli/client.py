@@ -184,7 +184,8 @@ def _failures(url: str) -> Iterator[None]:
 def _refusal(reply: httpx2.Response, url: str) -> Failure:
     problem = _problem(reply)
     if problem is None:
-        return Failure(f"{url} answered {reply.status_code} and is no hango API of this version. Set HANGO_API_URL.")
+        what = f"{url} answered {reply.status_code} and is no hango API of this version"
+        return Failure(f"{what}. Start one with `{own_command()} up`, or set HANGO_API_URL.")
     sentence = str(problem.get("detail") or problem.get("title") or f"refused with {reply.status_code}")
     more = tuple(
         ": ".join(str(place) for place in (one.get("part") or one.get("pointer"), one.get("message")) if place)

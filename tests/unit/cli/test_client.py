@@ -134,7 +134,8 @@ def test_another_server_is_told_from_an_api(answer: Answer, run: Run) -> None:
     assert ended == Ended(
         1,
         "",
-        f"hango: {api.url} answered {answer.status} and is no hango API of this version. Set HANGO_API_URL.\n",
+        f"hango: {api.url} answered {answer.status} and is no hango API of this version. "
+        f"Start one with `{own_command()} up`, or set HANGO_API_URL.\n",
     )
 
 
