@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from hango.chain import estimator
-from hango.chain.context_overrides import Applied
+from hango.chain.context_overrides import CALL, Applied
 from hango.chain.draft import SUMMARY_SEQ, Draft, Mark, Stale
 from hango.chain.pairs import together
 from hango.chain.parts import SUMMARY, message_part, message_seq
-from hango.chain.replacement import check, replaced_digest
+from hango.chain.replacement import check, replaced_digest, swaps_result
 from hango.digests import MessageDigest
 from hango.domain import PartID
 from hango.errors import Invalid, Reason
@@ -24,9 +24,10 @@ def mark(draft: Draft, applied: Sequence[Applied], *, last_seq: int) -> Draft:
     """The draft with the marks of these overrides, one for one part at most.
 
     Raises Invalid: `unknown_part` for a message after `last_seq`, the session's end (it would come into force by itself
-    later), and `replace_breaks_pair`.
+    later), and `replace_breaks_pair`; a saved replacement that cannot be made any more is stale instead.
     """
     here = _Here(draft)
+    swaps = _Swaps(draft.messages)
     marks: dict[PartID, Mark] = {}
     stale = []
     for one in applied:
@@ -34,6 +35,11 @@ def mark(draft: Draft, applied: Sequence[Applied], *, last_seq: int) -> Draft:
         text = here.sha256(part)
         if text is None:
             stale.append(Stale(one.override, one.scope, _why_stale(draft, part, last_seq)))
+            continue
+        if one.override.replacement is not None and (refused := swaps.refusal(here.index(part))) is not None:
+            if one.scope == CALL:
+                raise refused
+            stale.append(Stale(one.override, one.scope, Reason.REPLACE_BREAKS_PAIR))
             continue
         replacement = one.override.replacement
         tokens = estimator.text_tokens(replacement) if replacement else 0
@@ -111,6 +117,28 @@ class _Here:
         return at if start <= at < len(items) and items[at].seq == seq else None
 
 
+class _Swaps:
+    """Which messages can have their text swapped. The pairs are worked out when a result is asked for."""
+
+    def __init__(self, items: Sequence[MessageDigest]) -> None:
+        self._items = items
+        self._paired: Mapping[int, set[int]] | None = None
+
+    def refusal(self, at: int | None) -> Invalid | None:
+        """Why the item cannot; None when it can, or when the part is no message."""
+        if at is None:
+            return None
+        answers = True
+        if swaps_result(self._items[at]):
+            self._paired = together(self._items) if self._paired is None else self._paired
+            answers = at in self._paired
+        try:
+            check(self._items[at], answers=answers)
+        except Invalid as refused:
+            return refused
+        return None
+
+
 def _swap(
     items: tuple[MessageDigest, ...], here: _Here, marks: Mapping[PartID, Mark]
 ) -> tuple[tuple[MessageDigest, ...], dict[int, MessageDigest]]:
@@ -121,7 +149,6 @@ def _swap(
         at = here.index(part)
         if at is None or mark.replacement is None:
             continue
-        check(items[at])
         made = made or list(items)
         originals[items[at].seq] = items[at]
         made[at] = replaced_digest(items[at], mark.replacement)

@@ -29,9 +29,21 @@ def is_replaceable(types: Sequence[str]) -> bool:
     return _fault(types) is None
 
 
-def check(item: MessageDigest) -> None:
-    """Raise Invalid (`replace_breaks_pair`) for a message whose text cannot be swapped."""
-    if (fault := _fault([block.type for block in item.blocks])) is not None:
+def swaps_result(item: MessageDigest) -> bool:
+    """True when a replacement takes the place of a tool result's content."""
+    types = [block.type for block in item.blocks]
+    return "text" not in types and "tool_result" in types
+
+
+def check(item: MessageDigest, *, answers: bool = True) -> None:
+    """Raise Invalid (`replace_breaks_pair`) for a message whose text cannot be swapped.
+
+    `answers`: its result answers a call. One that does not is never sent, and its replacement would not be either.
+    """
+    fault = _fault([block.type for block in item.blocks])
+    if fault is None and not answers:
+        fault = "its tool result answers no call and is not sent. Exclude it instead."
+    if fault is not None:
         part = message_part(item.seq)
         message = f"The part '{part}' cannot be replaced: {fault}"
         raise Invalid.because(Reason.REPLACE_BREAKS_PAIR, message, part=part)

@@ -169,6 +169,30 @@ def test_some_messages_cannot_be_replaced(content: list[dict[str, str]], fault: 
     assert f"'message:1' cannot be replaced: {fault}" in detail.message
 
 
+def test_a_result_that_is_never_sent_cannot_be_replaced() -> None:
+    """A replacement that could not go out is refused: an orphan result is not sent, whatever its content."""
+    orphan = said("user", [{"type": "unknown_x"}, {"type": "tool_result", "tool_use_id": "nobody", "content": "x"}])
+
+    with pytest.raises(Invalid) as raised:
+        mended([*PAIR, orphan], overrides=swap(m6="New."))
+
+    message = (
+        "The part 'message:6' cannot be replaced: its tool result answers no call and is not sent. Exclude it instead."
+    )
+    assert raised.value.errors == (Detail(Reason.REPLACE_BREAKS_PAIR, message, "message:6"),)
+
+
+def test_a_saved_replacement_that_cannot_be_made_any_more_is_stale() -> None:
+    """A summary can come to cover the call of a replaced result: the inspect goes on and says that it does nothing."""
+    (wanted,) = swap(m3="left out")
+    draft = Draft((), (), numbered(PAIR[2:], first=3))
+
+    marked = mark(draft, [Applied(wanted, "session")], last_seq=5)
+
+    assert marked.stale == (Stale(wanted, "session", Reason.REPLACE_BREAKS_PAIR),)
+    assert marked.messages == draft.messages
+
+
 @pytest.mark.parametrize(
     ("out", "texts", "detail"),
     [
