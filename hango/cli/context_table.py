@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
-from hango.cli import context_bar
+from hango.cli import context_bar, reasons
 from hango.cli.output import Line, Span, Style
 from hango.cli.replies import GROUPS, Part, Problem, Snapshot, Totals
 from hango.cli.text import cells, cut, number, one_line, pad, wrap
@@ -211,7 +211,7 @@ def _totals(snapshot: Snapshot, width: int) -> Iterator[Line]:
     change = _change(snapshot.total_before, snapshot.total_after)
     yield Line.of(Span(f"total {change} tokens", Style.STRONG), f" ({counted})")
     for stale in snapshot.stale:
-        why = f": {stale.reason}" if stale.reason else ""
+        why = f": {reasons.OF_STALE.get(stale.reason, stale.reason)}" if stale.reason else ""
         for line in wrap(f"stale: {stale.part} ({stale.action}, {stale.scope}{why})", width):
             yield Line.of(Span(line, Style.WARNING))
 

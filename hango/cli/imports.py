@@ -109,16 +109,20 @@ def report(imported: Imported, width: int) -> Iterator[Line]:
 
 
 def _session(session: ImportedSession, width: int) -> Iterator[Line]:
+    from hango.cli import reasons
     from hango.cli.output import Line, Span, Style
-    from hango.cli.text import cells, cut, number, one_line
+    from hango.cli.text import cells, cut, number, one_line, wrap
 
     head = f"session {one_line(session.session_id)}"
     count = f"{number(session.messages)} message{'s' * (session.messages != 1)}"
     title = cut(one_line(session.title), width - cells(head) - len(count) - 6)
     yield Line.of(Span(head, Style.STRONG), " · ".join(["", count, *([title] if title else [])]))
     for flag in session.flagged[:MOST_FLAGS]:
-        where = f"{one_line(flag.part)}: " if flag.part is not None else ""
-        yield Line.of("  ", where, Span(one_line(flag.reason), Style.WARNING))
+        where = f"{flag.part}: " if flag.part is not None else ""
+        told = reasons.OF_IMPORTS.get(flag.reason)
+        why = flag.reason if told is None else f"{told} ({flag.reason})"
+        for words in wrap(f"{where}{why}", width - 2):
+            yield Line.of("  ", Span(words, Style.WARNING))
     if len(session.flagged) > MOST_FLAGS:
         yield Line.of(f"  … and {number(len(session.flagged) - MOST_FLAGS)} more; --json has them all")
 

@@ -163,7 +163,7 @@ def test_import_then_show(hango: Hango) -> None:
     assert (code, err) == (0, f"look at it: {own_command()} context show --session {session_id}\n")
     assert agent.endswith(" · anthropic")
     assert session == f"session {session_id} · 3 messages · Bolts"
-    assert flag == "  message:2: unpaired_tool_use"
+    assert flag == "  message:2: a call without a result (unpaired_tool_use)"
     shown = hango("context", "show", "--session", session_id)
     assert [row.split()[1] for row in rows(shown[1])] == ["system:agent", "message:1", "message:2", "message:3"]
     assert "anthropic/claude-sonnet-4-5" in shown[1]

@@ -29,7 +29,7 @@ IMPORTED = {
             "messages": 1234,
             "flagged": [
                 {"part": "message:3", "reason": "unpaired_tool_use"},
-                {"reason": "param_not_taken"},
+                {"reason": "a_later_reason"},
                 *({"part": f"message:{n}", "reason": "unknown_block"} for n in range(10, 60)),
             ],
         }
@@ -226,9 +226,9 @@ def test_import_file(run: Run, tmp_path: Path) -> None:
     assert ended.out.splitlines() == [
         f"agent {snapshots.AGENT} · openai_chat",
         f"session {snapshots.SESSION} · 1,234 messages · Bolts⟨U+001B⟩[2J",
-        "  message:3: unpaired_tool_use",
-        "  param_not_taken",
-        *(f"  message:{n}: unknown_block" for n in range(10, 58)),
+        "  message:3: a call without a result (unpaired_tool_use)",
+        "  a_later_reason",
+        *(f"  message:{n}: a block that hango does not know (unknown_block)" for n in range(10, 58)),
         "  … and 2 more; --json has them all",
     ]
     assert ended.err == f"look at it: {own_command()} context show --session {snapshots.SESSION}\n"
