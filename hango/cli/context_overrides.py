@@ -137,6 +137,9 @@ def _change(session: str, change: Change, *, dry_run: bool, as_json: bool, undo:
             after = override_sets.look(client, place)
     if done:
         output.emit(override_report.lines(before, after, output.width()))
+    if change.clear:
+        for note in override_report.cleared(before, saved, dry_run=dry_run):
+            output.note(note)
     for note in override_report.notes(before, after, saved, change):
         output.note(note)
     if done and dry_run:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 
 from hango.cli.output import Line, Span, Style
 from hango.cli.override_sets import Change, Level, Saved, level_of
@@ -10,6 +11,7 @@ from hango.cli.replies import GROUPS, Overrides, Part, SavedOverride, Snapshot
 from hango.cli.text import cells, cut, number, one_line, pad
 
 MOST_ROWS = 50  # of parts that change; `hango context show` has them all
+MOST_ALIKE = 3  # ids shown beside one that is not there
 GAP = "  "
 LEAST_TEXT = 12  # columns of a replacement that are worth showing
 
@@ -48,6 +50,20 @@ def notes(before: Snapshot, after: Snapshot, saved: Sequence[Saved], change: Cha
     for problem in after.problems:
         if (problem.reason, problem.part) not in known:
             yield problem.message if problem.part is None else f"{problem.part}: {problem.message}"
+
+
+def cleared(snapshot: Snapshot, saved: Sequence[Saved], *, dry_run: bool) -> Iterator[str]:
+    """How many overrides of which set are taken back, one sentence a set."""
+    word = "would be taken" if dry_run else "taken"
+    for one in saved:
+        if not one.changed:
+            continue
+        texts = sum(row.replacement is not None for row in one.before.overrides)
+        with_texts = f", with {_count(texts, 'replacement text')}, kept nowhere else" if texts else ""
+        whose, reach = f"session {snapshot.session_id}", ""
+        if one.level is Level.AGENT:
+            whose, reach = f"agent {snapshot.agent_id}", "; this acts in every session of the agent"
+        yield f"{word} back: {_count(len(one.before.overrides), 'override')} of {whose}{with_texts}{reach}."
 
 
 def saved_lines(sets: Mapping[Level, Overrides], snapshot: Snapshot, width: int) -> Iterator[Line]:
@@ -103,11 +119,22 @@ def _of_the_rest(one: Saved, change: Change, old: Mapping[str, Part]) -> Iterato
     now = one.now
     for part in now.stale:
         if part in change.parts:
-            yield f"{part} is not in the context now: its override waits until it is."
+            alike = _alike(part, old)
+            meant = f" Alike: {', '.join(alike)}." if alike else ""
+            yield f"{part} is not in the context now, so nothing changes: its override waits until it is.{meant}"
     for row in now.overrides:
         was = old.get(row.part)
         if row.part not in change.parts and was is not None and was.drifted:
             yield f"{row.part} has changed since its override was saved, which is saved again with this: look at it."
+
+
+def _alike(part: str, there: Iterable[str]) -> list[str]:
+    """Ids of the same kind whose name may be meant; messages have numbers, which all look alike."""
+    kind = part.partition(":")[0] + ":"
+    if level_of(part) is not Level.AGENT:
+        return []
+    names = [id.removeprefix(kind) for id in there if id.startswith(kind)]
+    return [kind + name for name in get_close_matches(part.removeprefix(kind), names, MOST_ALIKE)]
 
 
 def _words(part: Part) -> tuple[str, str, Style]:
@@ -126,6 +153,10 @@ def _total(before: int, after: int) -> str:
         return f"total {number(after)} tokens, as before"
     change = f"{number(before - after)} saved" if after < before else f"{number(after - before)} more"
     return f"total {number(before)} → {number(after)} tokens, {change}"
+
+
+def _count(many: int, thing: str) -> str:
+    return f"{number(many)} {thing}{'s' * (many != 1)}"
 
 
 def _state(part: Part | None) -> tuple[object, ...] | None:

@@ -110,7 +110,8 @@ def test_what_is_so_already_is_not_put(run: Run) -> None:
 
 def test_what_needs_attention_is_said(run: Run) -> None:
     """A part that is not there, another override that drifted, and a new problem are each a line on stderr."""
-    before = snapshot([part("system:skills", "Skills", 640, override="replace", drifted=True)], [], [])
+    skills = part("system:skills", "Skills", 640, override="replace", drifted=True)
+    before = snapshot([skills], [part("tool:bone", "", 0), part("tool:search", "", 0)], [])
     trouble = [{"part": "message:4", "reason": "ends_with_assistant", "message": "It ends with the assistant."}]
     there = stored({"part": "system:skills", "action": "replace", "replacement": "None."})
     now = stored({"part": "system:skills", "action": "replace"}, {"part": "tool:gone", "action": "exclude"})
@@ -128,11 +129,31 @@ def test_what_needs_attention_is_said(run: Run) -> None:
     assert ended == Ended(
         0,
         "total 640 tokens, as before (estimated)\n",
-        "tool:gone is not in the context now: its override waits until it is.\n"
+        "tool:gone is not in the context now, so nothing changes: its override waits until it is. Alike: tool:bone.\n"
         "system:skills has changed since its override was saved, which is saved again with this: look at it.\n"
         "message:4: It ends with the assistant.\n"
         "nothing was saved. Without --dry-run it is.\n",
     )
+
+
+def test_clear_says_what_is_gone(run: Run) -> None:
+    """How many overrides of which set are taken back, whose texts are gone, and where that acts."""
+    of_session = stored(
+        {"part": "message:1", "action": "exclude"}, {"part": "message:2", "action": "replace", "replacement": "Forty."}
+    )
+    sets = {
+        f"GET {OF_AGENT}": tagged(stored({"part": "tool:look", "action": "exclude"})),
+        f"GET {OF_SESSION}": tagged(of_session),
+        f"POST /v1/sessions/{SESSION}/context/preview": reply(snapshot([], [], [])),
+    }
+    with serving(api_with(**sets)) as api:
+        done = ask(api, run, "clear").err.splitlines()
+        looked = ask(api, run, "clear", "--keep-agent", "--dry-run").err.splitlines()
+
+    session = f"back: 2 overrides of session {SESSION}, with 1 replacement text, kept nowhere else."
+    agent = f"back: 1 override of agent {AGENT}; this acts in every session of the agent."
+    assert done == [f"taken {agent}", f"taken {session}"]
+    assert looked == [f"would be taken {session}", "nothing was saved. Without --dry-run it is."]
 
 
 def test_the_report() -> None:
