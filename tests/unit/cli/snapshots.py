@@ -97,8 +97,8 @@ def workshop() -> dict[str, Any]:
         ],
         messages=[
             part("summary", "The user had the bolts counted: forty.", 210, role="user"),
-            excluded("message:41", '→ read_file(path: "shelf-a")', 96, role="assistant"),
-            excluded("message:42", "← shelf-a: 4 boxes, 2 open", 190, role="user", override="none", paired=True),
+            excluded("message:41", 'read_file({"path":"shelf-a"})', 96, role="assistant"),
+            excluded("message:42", "shelf-a: 4 boxes, 2 open", 190, role="user", override="none", paired=True),
             part("message:43", f"And the nuts?\n\n  漢字 {FAMILY} e\u0301 \x1b[2J\u202eleft", 12, role="user"),
             part("message:44", "", 0, role="assistant", sent=False),
         ],

@@ -110,13 +110,13 @@ def test_many_parts_with_one_problem() -> None:
         {"part": f"message:{n}", "reason": "unpaired_tool_use", "message": "The call has no result."}
         for n in range(1, 15)
     ]
-    shot = snapshot([], [], [part("message:1", "→ ls()", 3, role="assistant")], problems=problems)
+    shot = snapshot([], [], [part("message:1", "ls({})", 3, role="assistant")], problems=problems)
 
     lines = table(shot, 200)
 
     named = ", ".join(f"message:{n}" for n in range(1, 13))
     assert lines[-2:] == ["14 problems", f"  {named} and 2 more: The call has no result. (unpaired_tool_use)"]
-    assert " [x] message:1  assistant  → ls()  3  problem" in lines
+    assert " [x] message:1  assistant  ls({})  3  problem" in lines
 
 
 def test_markup_is_text() -> None:
