@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 PATH_CHARS = 1024
+PATH_BYTES = 2048  # of UTF-8: an index of PostgreSQL takes keys of 2,700 bytes
 # Controls, formats (bidirectional marks among them), halves of surrogate pairs, line and paragraph separators.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 # What a server puts for bytes of an address that are not UTF-8: two addresses must not name one file.
@@ -19,6 +20,8 @@ def check_path(path: str) -> str | None:
         return f"A path has at most {PATH_CHARS} characters."
     if _NOT_UTF8 in path or any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in path):
         return "A path holds no control, direction or invisible characters."
+    if len(path.encode()) > PATH_BYTES:  # after the halves of surrogate pairs, which cannot be encoded
+        return f"A path has at most {PATH_BYTES} bytes of UTF-8."
     if any(segment in {"", ".", ".."} for segment in path[1:].split("/")):
         return "A path has no empty segment, no '.' and no '..'."
     return None

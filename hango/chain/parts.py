@@ -16,6 +16,7 @@ from hango.errors import Invalid, Reason
 
 PREVIEW_CHARS = 200  # code points, nothing added
 MAX_NAME = 1100  # a memory path of 1,024 characters with its prefix
+MAX_NAME_BYTES = 2200  # the same in UTF-8; what is saved is a key of an index, which takes 2,700
 MAX_SEQ = 2**63 - 1  # Postgres bigint
 
 SUMMARY = PartID("summary")
@@ -112,6 +113,10 @@ def _is_contributor(name: str) -> bool:
 def _is_name(name: str) -> bool:
     if not 0 < len(name) <= MAX_NAME:
         return False
-    return (name.isascii() and name.isprintable()) or not any(
-        unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in name
+    if name.isascii():
+        return name.isprintable()
+    # Halves of surrogate pairs go by their category: they cannot be encoded.
+    return (
+        not any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in name)
+        and len(name.encode()) <= MAX_NAME_BYTES
     )

@@ -315,3 +315,20 @@ async def test_another_members_agent_and_session_are_not_there(api: Api) -> None
             assert (await other.put(path, json=body)).status_code == 404
         assert as_json(await desk.owner.get(path))["overrides"] == []
         assert (await admin.put(path, json={"overrides": exclude(part)})).status_code == 200
+
+
+async def test_the_longest_part_can_be_saved(desk: Desk) -> None:
+    """The longest path of a file is a part that an override can be saved for, whatever its letters."""
+    # Letters that no compression makes shorter: a key of an index has its bound in bytes.
+    path = "/" + "".join(chr(0x20000 + n * n * 7919 % 40000) for n in range(511))
+    await desk.change(memory=[path])
+    await desk.write(path, "The owner is away.")
+
+    made = as_json(await put(desk, desk.of_agent, exclude(f"system:memory:{path}")))
+
+    assert ([one["part"] for one in made["overrides"]], made["stale"]) == ([f"system:memory:{path}"], [])
+    for letters in ("字字", "字" * 400):
+        refused = await put(desk, desk.of_agent, exclude(f"system:memory:{path}{letters * 100}"))
+        assert (refused.status_code, refused.json()["code"]) == (422, "bad_part_id")
+        written = await desk.owner.put(f"/v1/agents/{desk.agent_id}/files{path}{letters}", json={"content": "x"})
+        assert written.status_code == 422

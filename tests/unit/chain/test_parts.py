@@ -48,6 +48,7 @@ def test_a_memory_source_comes_back(path: str) -> None:
 @example("câu_hỏi")
 @example("a:b")
 @example("x" * 1100)
+@example("字" * 733)
 def test_a_tool_comes_back(name: str) -> None:
     """tool:<name> for one tool definition, also by a name that a provider refuses."""
     assert parse(tool_part(name)) == ParsedPart(PartID(f"tool:{name}"), PartKind.TOOL, name)
@@ -78,7 +79,8 @@ def test_the_summary_comes_back() -> None:
         "message:" + "9" * 5000, "Message:1", "messages:1", "system:Agent", "system:-a", "system:a b", "system:a:b",
         "system:" + "a" * 65, "system:ä", "system:agent\n", "system:memory:", "system:memory:memories/A.md",
         "system:memory:/a\n", "system:memory:/\x00", "system:memory:/\u202ea", "tool:\u200b", "tool:a\u2028b",
-        "tool:\ud800", "tool:" + "x" * 1101, "tool:a\tb", "tool:\x7f", "extra", "prompt:agent", "\ud800",
+        "tool:\ud800", "tool:" + "x" * 1101, "tool:" + "字" * 734,
+        "tool:a\tb", "tool:\x7f", "extra", "prompt:agent", "\ud800",
     ],
 )  # fmt: skip
 def test_a_malformed_id_is_refused(text: str) -> None:
