@@ -37,6 +37,7 @@ __all__ = [
     "Telemetry",
     "content_allowed",
     "gauge",
+    "happened",
     "is_on",
     "request_span",
     "setup",
@@ -177,6 +178,12 @@ def span(name: Span, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metr
         return _OFF
     given = {attr.value: _plain(value) for attr, value in (attrs or {}).items()}
     return _Open(exporters, exporters.tracer.start_span(name.value, attributes=given), seconds=seconds)
+
+
+def happened(event: Event, attrs: Mapping[Attr, Value]) -> None:
+    """Say on the span that is open, whoever opened it, what happened."""
+    if _State.exporters is not None:
+        Seen(trace.get_current_span()).happened(event, attrs)
 
 
 def is_on() -> bool:

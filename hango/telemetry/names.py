@@ -22,10 +22,11 @@ class Span(StrEnum):
 
 
 class Event(StrEnum):
-    """Events on the span of an inspect or preview; `EVENTS_MOST` of a kind."""
+    """Events on the span that is open; those of parts on an inspect's or preview's, `EVENTS_MOST` of a kind."""
 
     OVERRIDE_STALE = "agent.context_override_stale"  # one override whose part is not there now
     OVERRIDE_PAIRED = "agent.context_override_paired"  # one message that leaves with its partner
+    OVERRIDES_NOT_APPLIED = "agent.context_overrides_not_applied"  # a stored set turned bad; sent without it
 
 
 # On one span. An agent's set may hold thousands of overrides, and a span is no list.

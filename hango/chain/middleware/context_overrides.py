@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hango import logs
+from hango import logs, telemetry
 from hango.chain import history
 from hango.chain.context_overrides import CALL, Applied, effective
 from hango.chain.draft import Draft
@@ -23,6 +23,7 @@ from hango.digests import MessageDigest
 from hango.errors import Detail
 from hango.messages import Response
 from hango.store.connection import Scope
+from hango.telemetry import Attr, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ def _marked(state: State, draft: Draft, applied: Sequence[Applied]) -> Draft:
     of_history = [one for one in applied if message_seq(one.override.part) is not None]
     if any(one.scope == CALL for one in of_history):
         raise refused(fault, marked)
-    logs.error(logs.Log.OVERRIDES_NOT_APPLIED)
+    logs.error(logs.Log.OVERRIDES_NOT_APPLIED, session_id=state.session_id)
+    telemetry.happened(Event.OVERRIDES_NOT_APPLIED, {Attr.REASON: fault.reason})
     message = (
         "The saved overrides of messages are not applied: they would leave no valid request. Change or clear them."
     )
