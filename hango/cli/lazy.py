@@ -6,6 +6,7 @@ text (a fifth of a second), and carries its own click without public names for i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -17,6 +18,7 @@ from typer._click import Command, Context, HelpFormatter
 from typer._coercion import RuntimeParam
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
+_EXAMPLE = re.compile(r"(Example: (?:[A-Z_]+=\S+ )*)hango(?= )")
 HELP_NAMES = ["-h", "--help"]
 
 
@@ -39,7 +41,11 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         entry = self.entries.get(cmd_name)
-        return None if entry is None else load(cmd_name, entry)
+        if entry is None:
+            return None
+        command = load(cmd_name, entry)
+        call_examples(command, ctx.find_root().info_name or "hango")
+        return command
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -57,6 +63,13 @@ def load(name: str, entry: Entry) -> Command:
     command.name = name
     read_plainly(command)
     return command
+
+
+def call_examples(command: Command, called: str) -> None:
+    """Let the examples in the help, of the commands below it too, begin as the person calls hango."""
+    command.help = _EXAMPLE.sub(lambda found: found[1] + called, command.help or "")
+    for below in getattr(command, "commands", {}).values():
+        call_examples(below, called)
 
 
 def read_plainly(command: Command) -> None:

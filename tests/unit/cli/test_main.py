@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,14 @@ def test_a_command_needs_no_server_parts() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True, timeout=60)
 
     assert done.stdout == "4 []\n"
+
+
+@pytest.mark.parametrize("words", [["context", "exclude"], ["sessions"], ["config"], ["migrate", "down"]])
+def test_examples_can_be_pasted(words: list[str], run: Run) -> None:
+    """The examples in the help begin as the person calls hango."""
+    text = " ".join(run(*words, "-h").out.split())
+
+    assert re.search(f"Example: (HANGO_PORT=9000 )?{re.escape(own_command())} {' '.join(words)}", text)
 
 
 def test_version(run: Run) -> None:
