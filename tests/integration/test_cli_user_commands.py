@@ -174,10 +174,20 @@ def test_import_then_show(hango: Hango) -> None:
 
 def test_import_is_refused_with_the_line(hango: Hango) -> None:
     """What cannot be imported is refused with the line; nothing is left behind."""
-    code, out, err = hango("import", "-", given=b'{"messages": []}\nnot json\n')
+    file = hango.home / "chat.jsonl"
+    file.write_bytes(b'{"messages": []}\nnot json\n')
 
-    assert (code, out) == (1, "")
-    assert err.startswith("hango: ")
+    takes = f"Import takes a transcript or a request body as JSON; `{own_command()} import -h` names the formats."
+    assert hango("import", "-", given=file.read_bytes()) == (
+        1,
+        "",
+        f"hango: the standard input is not valid JSON (line 2). {takes}\n",
+    )
+    assert hango("import", str(file)) == (
+        1,
+        "",
+        f"hango: the file {file} is not valid JSON (line 2, column 1). {takes}\n",
+    )
     assert hango("sessions") == (0, "", f"no sessions. `{own_command()} import FILE` makes one.\n")
 
 
