@@ -12,7 +12,7 @@ from hashlib import sha256
 from hango.chain import estimator
 from hango.chain.context_overrides import CALL, Applied
 from hango.chain.draft import SUMMARY_SEQ, Draft, Mark, Stale
-from hango.chain.pairs import together
+from hango.chain.pairs import answering, together
 from hango.chain.parts import SUMMARY, message_part, message_seq
 from hango.chain.replacement import check, replaced_digest, swaps_result
 from hango.digests import MessageDigest
@@ -118,11 +118,11 @@ class _Here:
 
 
 class _Swaps:
-    """Which messages can have their text swapped. The pairs are worked out when a result is asked for."""
+    """Which messages can have their text swapped. What answers a call is worked out when a result is asked for."""
 
     def __init__(self, items: Sequence[MessageDigest]) -> None:
         self._items = items
-        self._paired: Mapping[int, set[int]] | None = None
+        self._answering: set[int] | None = None
 
     def refusal(self, at: int | None) -> Invalid | None:
         """Why the item cannot; None when it can, or when the part is no message."""
@@ -130,8 +130,8 @@ class _Swaps:
             return None
         answers = True
         if swaps_result(self._items[at]):
-            self._paired = together(self._items) if self._paired is None else self._paired
-            answers = at in self._paired
+            self._answering = answering(self._items) if self._answering is None else self._answering
+            answers = at in self._answering
         try:
             check(self._items[at], answers=answers)
         except Invalid as refused:

@@ -96,6 +96,13 @@ def together(items: Sequence[MessageDigest]) -> dict[int, set[int]]:
     return made
 
 
+def answering(items: Sequence[MessageDigest]) -> set[int]:
+    """Items with a result that is the answer to a call, by index: neither a further one of the call nor one of none."""
+    seen = scan(items)
+    pairing = pair(items, seen, {i: items[i].blocks for i in seen.irregular})
+    return {i + 1 for i in seen.settled}.union(call.result[0] for call in pairing.calls if call.result is not None)
+
+
 class _Pairer:
     """One walk over the irregular items: the calls that wait for a result, and those that have one, by id."""
 

@@ -38,11 +38,11 @@ def swaps_result(item: MessageDigest) -> bool:
 def check(item: MessageDigest, *, answers: bool = True) -> None:
     """Raise Invalid (`replace_breaks_pair`) for a message whose text cannot be swapped.
 
-    `answers`: its result answers a call. One that does not is never sent, and its replacement would not be either.
+    `answers`: its result is the one that answers a call. Another is never sent, nor would its replacement be.
     """
     fault = _fault([block.type for block in item.blocks])
     if fault is None and not answers:
-        fault = "its tool result answers no call and is not sent. Exclude it instead."
+        fault = "no call waits for its tool result, which is not sent. Exclude it instead."
     if fault is not None:
         part = message_part(item.seq)
         message = f"The part '{part}' cannot be replaced: {fault}"

@@ -169,15 +169,17 @@ def test_some_messages_cannot_be_replaced(content: list[dict[str, str]], fault: 
     assert f"'message:1' cannot be replaced: {fault}" in detail.message
 
 
-def test_a_result_that_is_never_sent_cannot_be_replaced() -> None:
-    """A replacement that could not go out is refused: an orphan result is not sent, whatever its content."""
-    orphan = said("user", [{"type": "unknown_x"}, {"type": "tool_result", "tool_use_id": "nobody", "content": "x"}])
+@pytest.mark.parametrize("id", ["nobody", "c"])
+def test_a_result_that_is_never_sent_cannot_be_replaced(id: str) -> None:
+    """A replacement that could not go out is refused: of a result that answers nothing, or a call that has one."""
+    unsent = said("user", [{"type": "unknown_x"}, {"type": "tool_result", "tool_use_id": id, "content": "x"}])
 
     with pytest.raises(Invalid) as raised:
-        mended([*PAIR, orphan], overrides=swap(m6="New."))
+        mended([*PAIR, unsent], overrides=swap(m6="New."))
 
     message = (
-        "The part 'message:6' cannot be replaced: its tool result answers no call and is not sent. Exclude it instead."
+        "The part 'message:6' cannot be replaced: no call waits for its tool result, which is not sent."
+        " Exclude it instead."
     )
     assert raised.value.errors == (Detail(Reason.REPLACE_BREAKS_PAIR, message, "message:6"),)
 
