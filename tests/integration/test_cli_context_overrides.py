@@ -245,8 +245,10 @@ def test_a_part_of_anothers_agent(hango: Hango) -> None:
     code, out, err = shell("clear")
     assert (code, err) == (
         0,
-        f"the overrides of agent {theirs.agent_id} stay: only who made it and admins may change them.\n"
-        f"taken back: 1 override of session {shell.session_id}.\n",
+        (
+            f"the overrides of agent {theirs.agent_id} stay: only who made it and admins may change them.\n"
+            f"taken back: 1 override of session {shell.session_id}.\n"
+        ),
     )
     assert shell.saved() == {"agent": [("tool:count", "exclude", None)], "session": []}
 
