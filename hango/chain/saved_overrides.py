@@ -107,8 +107,16 @@ async def _plan(scope: Scope, deps: Deps, base: CurrentBase, overrides: Sequence
     judged = replace(base, overrides=others)
     draft = (await draft_base(scope, deps, judged, Wanted(overrides))).draft
     before = original(draft)
+    # What is put again unchanged was made against the text of then: saving another override must not hide a change.
+    kept = {(one.part, one.action, one.replacement): one.against for one in base.overrides if one.scope is own}
     stored = tuple(
-        NewOverride(one.part, one.action, one.replacement, text_sha256(before, one.part)) for one in overrides
+        NewOverride(
+            one.part,
+            one.action,
+            one.replacement,
+            kept.get((one.part, one.action, one.replacement)) or text_sha256(before, one.part),
+        )
+        for one in overrides
     )
     return Plan(stored, added(draft), stale(draft, overrides))
 

@@ -125,7 +125,7 @@ def _of_the_rest(one: Saved, change: Change, old: Mapping[str, Part]) -> Iterato
     for row in now.overrides:
         was = old.get(row.part)
         if row.part not in change.parts and was is not None and was.drifted:
-            yield f"{row.part} has changed since its override was saved, which is saved again with this: look at it."
+            yield f"{row.part} has changed since its override was saved: look at it."
 
 
 def _alike(part: str, there: Iterable[str]) -> list[str]:

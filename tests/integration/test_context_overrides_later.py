@@ -24,7 +24,10 @@ async def drifted(desk: Desk) -> list[str]:
 
 
 async def test_drift_is_told(desk: Desk) -> None:
-    """When the text that an override was made against changes, inspect says `drifted`; a PUT takes it as it is then."""
+    """When the text that an override was made against changes, inspect says `drifted`.
+
+    An override that is put again unchanged stays so: saving another one must not hide the change.
+    """
     await desk.write("/skills/count/SKILL.md", SKILL.format("count", "Counts things."))
     memory = f"system:memory:{MEMORY}"
     wanted = [*swap(memory, "No memory."), *swap("system:skills", "No skills."), *exclude("system:agent", "tool:look")]
@@ -39,6 +42,9 @@ async def test_drift_is_told(desk: Desk) -> None:
     await desk.change(system_prompt="You sell the stock.", tools=tools)
     assert sorted(await drifted(desk)) == sorted(["system:agent", memory, "system:skills", "tool:look"])
 
+    as_json(await put(desk, desk.of_agent, [*wanted, *exclude("tool:count")]))
+    assert sorted(await drifted(desk)) == sorted(["system:agent", memory, "system:skills", "tool:look"])
+    as_json(await put(desk, desk.of_agent, []))
     as_json(await put(desk, desk.of_agent, wanted))
     assert await drifted(desk) == []
     await desk.write(MEMORY, "The owner is away on Mondays.")

@@ -130,7 +130,7 @@ def test_what_needs_attention_is_said(run: Run) -> None:
         0,
         "total 640 tokens, as before (estimated)\n",
         "tool:gone is not in the context now, so nothing changes: its override waits until it is. Alike: tool:bone.\n"
-        "system:skills has changed since its override was saved, which is saved again with this: look at it.\n"
+        "system:skills has changed since its override was saved: look at it.\n"
         "message:4: It ends with the assistant.\n"
         "nothing was saved. Without --dry-run it is.\n",
     )
