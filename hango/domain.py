@@ -21,6 +21,8 @@ FileVersionID = NewType("FileVersionID", UUID)
 SummaryID = NewType("SummaryID", UUID)
 RunID = NewType("RunID", UUID)
 BaseID = NewType("BaseID", UUID)
+TryID = NewType("TryID", UUID)
+BatchID = NewType("BatchID", UUID)
 PartID = NewType("PartID", str)  # "system:memory:/memories/AGENTS.md", "tool:read_file", "message:42", "summary"
 
 
@@ -37,6 +39,40 @@ class RunStatus(StrEnum):
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"
     REQUIRES_ACTION = "requires_action"  # waits for results of client tools
+
+
+class TryStatus(StrEnum):
+    """Where a try stands. All but the first two are terminal: they never change."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"  # no worker took it in time
+    LOST = "lost"  # its worker vanished while the model was called: outcome unknown, not repeated
+
+
+ENDED = frozenset(TryStatus) - {TryStatus.QUEUED, TryStatus.RUNNING}
+
+
+class TryError(StrEnum):
+    """Why a try has no answer. A closed set, listed in docs/http-api.md and checked by the database."""
+
+    TIMEOUT = "timeout"
+    QUEUE_EXPIRED = "queue_expired"
+    CANCELLED = "cancelled"
+    WORKER_LOST = "worker_lost"
+    PROVIDER_UNREACHABLE = "provider_unreachable"
+    PROVIDER_RATE_LIMITED = "provider_rate_limited"
+    PROVIDER_OVERLOADED = "provider_overloaded"
+    PROVIDER_ERROR = "provider_error"
+    PROVIDER_PROTOCOL = "provider_protocol"
+    RESPONSE_TOO_LARGE = "response_too_large"
+    PROVIDER_REFUSED = "provider_refused"
+    CONTEXT_CHANGED = "context_changed"
+    INTERNAL = "internal"
 
 
 class OverrideAction(StrEnum):
@@ -79,6 +115,8 @@ class AuditAction(StrEnum):
     SESSION_APPEND = "session.append"
     SESSION_IMPORT = "session.import"
     CONTEXT_OVERRIDE = "context.override"
+    CONTEXT_TRY = "context.try"  # a try was accepted
+    CONTEXT_TRY_FINISHED = "context.try_finished"  # it reached its end, whatever that was
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +269,7 @@ class UsageRecord:
     id: UUID
     purpose: Purpose
     run_id: RunID | None
+    try_id: TryID | None
     session_id: SessionID | None
     model: str
     input_tokens: int

@@ -9,7 +9,7 @@ HangoError
   PreconditionFailed 412 precondition_failed
   TooLarge 413           too_large
   Invalid 422            the first detail's reason, else invalid
-  RateLimited 429        rate_limited
+  RateLimited 429        rate_limited, too_many_tries
   ProviderFailed 502     provider_failed
   Unavailable 503        unavailable
   ProviderTimeout 504    provider_timeout
@@ -76,6 +76,8 @@ class Reason(StrEnum):
     SIDE_CHAIN = "side_chain"
     UNKNOWN_FORMAT = "unknown_format"
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
+    NO_PROVIDER_KEY = "no_provider_key"  # the server has no key for the model's provider
+    TOO_MANY_VARIANTS = "too_many_variants"  # a batch of more tries than one may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +179,45 @@ class RateLimited(HangoError):
         self.retry_after = retry_after  # seconds
 
 
+class TooManyTries(RateLimited):
+    """The tenant has as many tries waiting and running as it may have."""
+
+    code = "too_many_tries"
+
+
+class ProviderFault(StrEnum):
+    """How a provider failed. The values are codes of a try."""
+
+    UNREACHABLE = "provider_unreachable"  # no answer began: refused, reset, no such host
+    RATE_LIMITED = "provider_rate_limited"  # 429: the call was not taken
+    OVERLOADED = "provider_overloaded"  # 529: the call was not taken
+    REFUSED = "provider_refused"  # any other 4xx
+    ERROR = "provider_error"  # 5xx, and statuses that say neither yes nor no
+    PROTOCOL = "provider_protocol"  # an answer that is cut or cannot be read
+    TOO_LARGE = "response_too_large"
+
+
 class ProviderFailed(HangoError):
     """The model's provider did not answer as it should."""
 
     status, code = 502, "provider_failed"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        fault: ProviderFault = ProviderFault.PROTOCOL,
+        http_status: int | None = None,
+        retry_after: float | None = None,
+        request_id: str | None = None,
+        said: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.fault = fault
+        self.http_status = http_status  # None when there was no answer
+        self.retry_after = retry_after  # seconds, as the provider asks
+        self.request_id = request_id
+        self.said = said  # the provider's own words without any key; content, so never logged
 
 
 class Unavailable(HangoError):

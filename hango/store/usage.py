@@ -114,6 +114,7 @@ def _record(row: rows.ListUsageRow) -> UsageRecord:
         id=row.id,
         purpose=Purpose(row.purpose),
         run_id=None if row.run_id is None else RunID(row.run_id),
+        try_id=None,
         session_id=SessionID(row.session_id),
         model=row.model,
         input_tokens=row.input_tokens,
