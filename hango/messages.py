@@ -203,12 +203,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a model answered."""
+    """What a model answered. `usage` counts nothing when it is not known: the provider told none that can be."""
 
     content: tuple[Block, ...]
     stop_reason: StopReason
     usage: Usage
     request_id: str | None = None
+    usage_known: bool = True
 
 
 # Block types by their part in a call. Server tools and MCP blocks pair like client tools, often inside one message.

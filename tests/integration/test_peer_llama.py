@@ -130,7 +130,7 @@ async def test_messages_bodies_are_answered(llama: str, session: aiohttp.ClientS
 @pytest.mark.parametrize("made", REQUESTS.values(), ids=REQUESTS)
 async def test_chat_bodies_are_answered(llama: str, session: aiohttp.ClientSession, made: Request) -> None:
     """The Chat Completions body goes to a compatible server as it is, and an answer comes back."""
-    provider = OpenAICompatibleProvider(MODELS, f"{llama}/v1")
+    provider = OpenAICompatibleProvider(MODELS, Http(), f"{llama}/v1")
 
     status, answer = await post(session, f"{llama}/v1/chat/completions", provider.body(made))
 

@@ -1,21 +1,26 @@
-"""Anthropic's Messages API: the body of a request, and its token counter."""
+"""Anthropic's Messages API: the body of a request, the call, and its token counter."""
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from hango import jsontext
 from hango.chain.models import Models
-from hango.chain.providers import wire
+from hango.chain.providers import anthropic_answer, wire
+from hango.chain.providers.answers import as_response
 from hango.chain.providers.http import Http
 from hango.config.values import Secret
 from hango.dialect import Dialect
 from hango.errors import ProviderFailed
-from hango.messages import Message, MessageRole, Request, SystemText, ToolSpec, content_json
+from hango.messages import Message, MessageRole, Request, Response, SystemText, ToolSpec, content_json
 
 NAME = "anthropic"
+PUBLIC_HOST = "api.anthropic.com"
 VERSION = "2023-06-01"  # of the API, in a header
 # Two seconds: an inspect waits for it, and an estimate is at hand.
 COUNT_SECONDS = 2.0
@@ -39,7 +44,7 @@ PARAMS = frozenset(
 
 
 class AnthropicProvider:
-    """`key` None: bodies can be written, nothing can be counted."""
+    """`key` None: nothing can be counted, and the public API answers nothing; another server may need none."""
 
     name = NAME
 
@@ -68,19 +73,43 @@ class AnthropicProvider:
     def body(self, request: Request) -> bytes:
         return wire.to_bytes(self._members(request))
 
+    @property
+    def answers(self) -> bool:
+        """False when the public API would refuse every call for want of a key."""
+        return self._key is not None or urlsplit(self._base_url).hostname != PUBLIC_HOST
+
+    async def complete(self, request: Request, *, deadline: float) -> Response:
+        """Send one request. Never retries.
+
+        Raises ProviderTimeout after `deadline` seconds, ProviderFailed when there is no answer to read.
+        """
+        # A long history takes a while to write: other calls of this process must not wait for it.
+        body = await asyncio.to_thread(self.body, request)
+        answer = await self._http.ask(
+            NAME, f"{self._base_url}/v1/messages", body, headers=self._headers(), seconds=deadline
+        )
+        names = partial(wire.own_names, request, self.dialect_for(request.model))
+        read = partial(anthropic_answer.read, names=names)
+        return await asyncio.to_thread(as_response, NAME, answer, read, self._http.hidden)
+
     async def count_tokens(self, request: Request) -> int:
         """Input tokens by the provider's own counter. Raises ProviderFailed or ProviderTimeout."""
         if self._key is None:
             raise ProviderFailed("There is no key for provider 'anthropic': set HANGO_ANTHROPIC_API_KEY.")
         members = self._members(request)
-        answer = await self._http.post(
+        answer = await self._http.ask(
+            NAME,
             f"{self._base_url}/v1/messages/count_tokens",
             wire.to_bytes({key: members[key] for key in COUNTED_KEYS if key in members}),
-            headers={"x-api-key": self._key.reveal(), "anthropic-version": VERSION},
+            headers=self._headers(),
             seconds=COUNT_SECONDS,
             max_bytes=COUNT_MAX_BYTES,
         )
-        return _counted(answer)
+        return _counted(answer.body)
+
+    def _headers(self) -> dict[str, str]:
+        key = {"x-api-key": self._key.reveal()} if self._key is not None else {}
+        return {"anthropic-version": VERSION} | key
 
     def _members(self, request: Request) -> dict[str, Any]:
         """The body's members in the order of the wire; parts that keep their own text are `Raw`."""

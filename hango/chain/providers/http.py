@@ -1,51 +1,96 @@
 """The HTTP session that all providers share: opened at the first call, closed with the process.
 
-No redirect is followed, no proxy is taken from the environment, no cookie is kept, nothing is unpacked. Nothing
-is tried twice; callers decide. What a provider answers with an error is not passed on: it may hold the key or the
-content.
+No redirect is followed, no proxy is taken from the environment, no cookie is kept, nothing is unpacked. Nothing is
+sent twice; callers decide. What a provider answers with an error goes nowhere but into `ProviderFailed.said`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import aiohttp
 
-from hango.errors import ProviderFailed, ProviderTimeout
+from hango.chain.providers.failures import as_failure, request_id
+from hango.chain.providers.hiding import Hidden
+from hango.errors import ProviderFailed, ProviderFault, ProviderTimeout
 
 CHUNK_BYTES = 64 * 1024
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+# An error page has its message at the start; what is longer is no JSON of a provider.
+MAX_ERROR_BYTES = 64 * 1024
+# The status of an error is known already: its text is worth no long wait.
+ERROR_TEXT_SECONDS = 5.0
+# Servers close idle connections after 5 s or later. A connection that is older here could be closed while a request is
+# on its way, and nobody could say whether it was read.
+IDLE_SECONDS = 4.0
+# A long answer is minutes of silence, which some networks take for the end of a connection.
+PROBE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came with status 200."""
+
+    body: bytes = field(repr=False)
+    request_id: str | None = None
 
 
 class Http:
-    """One per process and event loop."""
+    """One per process and event loop. `hidden` is what never stands in an error: the keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_bytes: int = MAX_ANSWER_BYTES, hidden: Hidden | None = None) -> None:
+        self._max_bytes = max_bytes
+        self.hidden = hidden or Hidden()
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, url: str, body: bytes, *, headers: Mapping[str, str], seconds: float, max_bytes: int) -> bytes:
-        """Post JSON and give back the answer's body. The whole exchange takes at most `seconds`.
+    async def ask(
+        self,
+        provider: str,
+        url: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str],
+        seconds: float,
+        max_bytes: int | None = None,
+    ) -> Answer:
+        """Post JSON, once. Connecting, sending, waiting and reading take at most `seconds` together.
 
-        Raises ProviderTimeout, and ProviderFailed for anything but a 200 with at most `max_bytes`.
+        Raises ProviderTimeout, and ProviderFailed for anything but a 200 with at most `max_bytes`. Nothing of the
+        exchange is left when this ends, however it ends: the connection is closed or whole.
         """
+        status: int | None = None
+        id: str | None = None
+        limit = asyncio.timeout(seconds)
         try:
-            async with (
-                asyncio.timeout(seconds),
-                self._open().post(
+            async with limit:
+                answer = await self._open().post(
                     url,
                     data=body,
                     headers={"content-type": "application/json", "accept-encoding": "identity", **headers},
                     allow_redirects=False,
-                ) as answer,
-            ):
-                if answer.status != 200:
-                    raise ProviderFailed(f"The provider answered with status {answer.status}.")
-                return await _read(answer, max_bytes)
+                )
+                status, id = answer.status, request_id(answer.headers)
+                try:
+                    if status != 200:
+                        raise as_failure(provider, status, answer.headers, await _error_text(answer), self.hidden)
+                    read = await _read(provider, answer, max_bytes or self._max_bytes)
+                    return Answer(read, id)
+                finally:
+                    # A whole answer has given its connection back already; any other connection ends here.
+                    answer.close()
         except TimeoutError:
-            raise ProviderTimeout(f"The provider did not answer within {seconds:g} s.") from None
+            if limit.expired():
+                raise ProviderTimeout(f"Provider '{provider}' did not answer within {seconds:g} s.") from None
+            raise _unreachable(provider, "TimeoutError") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # The text of the error may hold the address with what stands in it: its class is enough.
-            raise ProviderFailed(f"The provider cannot be reached ({type(error).__name__}).") from None
+            if status is None and not isinstance(error, aiohttp.ClientResponseError):
+                raise _unreachable(provider, type(error).__name__) from None
+            message = f"The answer of provider '{provider}' was cut or is no HTTP ({type(error).__name__})."
+            raise ProviderFailed(message, fault=ProviderFault.PROTOCOL, http_status=status, request_id=id) from None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -55,20 +100,70 @@ class Http:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
+                # How many calls there are at once is decided where they are made.
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=_probed_socket),
                 auto_decompress=False,
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             )
         return self._session
 
 
-async def _read(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    if answer.headers.get("content-encoding", "identity") != "identity":
-        raise ProviderFailed("The provider packed its answer though it was asked not to.")
+def _unreachable(provider: str, why: str) -> ProviderFailed:
+    setting = f"HANGO_{provider.upper()}_BASE_URL"
+    message = f"Provider '{provider}' cannot be reached ({why}): check the network and {setting}."
+    return ProviderFailed(message, fault=ProviderFault.UNREACHABLE)
+
+
+async def _read(provider: str, answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    if _is_packed(answer):
+        message = f"Provider '{provider}' packed its answer though it was asked not to."
+        raise _spoilt(message, ProviderFault.PROTOCOL, answer)
+    read = await _at_most(answer, max_bytes)
+    if read is None:
+        message = f"The answer of provider '{provider}' is larger than {max_bytes:,} bytes."
+        raise _spoilt(message, ProviderFault.TOO_LARGE, answer)
+    return read
+
+
+def _spoilt(message: str, fault: ProviderFault, answer: aiohttp.ClientResponse) -> ProviderFailed:
+    return ProviderFailed(message, fault=fault, http_status=answer.status, request_id=request_id(answer.headers))
+
+
+async def _error_text(answer: aiohttp.ClientResponse) -> bytes:
+    """The body of an error as far as it can be had; what is missing changes nothing of the failure."""
+    if _is_packed(answer):
+        return b""
+    limit = asyncio.timeout(ERROR_TEXT_SECONDS)
+    try:
+        async with limit:
+            return await _at_most(answer, MAX_ERROR_BYTES) or b""
+    except (aiohttp.ClientError, OSError, ValueError):  # a TimeoutError is an OSError
+        return b""
+
+
+async def _at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
+    """None when there is more."""
+    if (answer.content_length or 0) > max_bytes:
+        return None
     read = bytearray()
     async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
         read += chunk
         if len(read) > max_bytes:
-            raise ProviderFailed(f"The provider's answer is larger than {max_bytes:,} bytes.")
+            return None
     return bytes(read)
+
+
+def _is_packed(answer: aiohttp.ClientResponse) -> bool:
+    return answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
+
+
+def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket whose silent connection is probed by the system, so that a dead one is noticed and a live one kept."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):  # not everywhere
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_SECONDS)
+    return made

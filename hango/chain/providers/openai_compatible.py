@@ -1,8 +1,10 @@
-"""OpenAI's Chat Completions, as the public API and compatible servers take it: the body of a request."""
+"""OpenAI's Chat Completions, as the public API and compatible servers take it: the body of a request, and the call."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,10 +12,13 @@ import msgspec
 
 from hango import jsontext
 from hango.chain.models import Models
-from hango.chain.providers import wire
+from hango.chain.providers import openai_answer, wire
+from hango.chain.providers.answers import as_response
+from hango.chain.providers.http import Http
 from hango.chain.providers.openai_parts import part, parts_of, shown_content, split_result
+from hango.config.values import Secret
 from hango.dialect import Dialect
-from hango.messages import Block, Message, MessageRole, Request, SystemText, ToolSpec
+from hango.messages import Block, Message, MessageRole, Request, Response, SystemText, ToolSpec
 
 NAME = "openai"
 PUBLIC_HOST = "api.openai.com"
@@ -29,12 +34,18 @@ AS_THEY_ARE = ("temperature", "top_p", "top_k", "stop", "seed", "reasoning_effor
 
 
 class OpenAICompatibleProvider:
-    """The public API differs from compatible servers in the name of the answer's limit and in `top_k`."""
+    """The public API differs from compatible servers in the name of the answer's limit and in `top_k`.
+
+    `key` None: the public API answers nothing; many compatible servers need none.
+    """
 
     name = NAME
 
-    def __init__(self, models: Models, base_url: str) -> None:
+    def __init__(self, models: Models, http: Http, base_url: str, key: Secret | None = None) -> None:
         self._models = models
+        self._http = http
+        self._base_url = base_url.rstrip("/")
+        self._key = key
         self._public = urlsplit(base_url).hostname == PUBLIC_HOST
 
     @property
@@ -73,6 +84,31 @@ class OpenAICompatibleProvider:
             *(made for message in request.messages for made in _messages(message)),
         ]
         return wire.to_bytes(members)
+
+    @property
+    def public(self) -> bool:
+        """Whether this is OpenAI itself, so that its models and prices are OpenAI's."""
+        return self._public
+
+    @property
+    def answers(self) -> bool:
+        """False when the public API would refuse every call for want of a key."""
+        return self._key is not None or not self._public
+
+    async def complete(self, request: Request, *, deadline: float) -> Response:
+        """Send one request. Never retries.
+
+        Raises ProviderTimeout after `deadline` seconds, ProviderFailed when there is no answer to read.
+        """
+        # A long history takes a while to write: other calls of this process must not wait for it.
+        body = await asyncio.to_thread(self.body, request)
+        headers = {"authorization": f"Bearer {self._key.reveal()}"} if self._key is not None else {}
+        answer = await self._http.ask(
+            NAME, f"{self._base_url}/chat/completions", body, headers=headers, seconds=deadline
+        )
+        names = partial(wire.own_names, request, self.dialect_for(request.model))
+        read = partial(openai_answer.read, names=names)
+        return await asyncio.to_thread(as_response, NAME, answer, read, self._http.hidden)
 
 
 def _system(blocks: list[SystemText]) -> list[dict[str, Any]]:

@@ -28,10 +28,7 @@ SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 
 def settle(request: Request, dialect: Dialect) -> Request:
     """The same request with everything legal for the wire. Equal requests give equal results."""
-    tools = tuple(tool for tool in request.tools if takes_tool(tool, dialect))
-    messages: Sequence[Message] = request.messages
-    if dialect.tool_blocks_need_tools and not tools:
-        messages = [_tools_as_text(message) for message in messages]
+    tools, messages = _sent(request, dialect)
     messages = _place_system(messages, dialect)
     names = clean_names(_tool_names(tools, messages), dialect.tool_name)
     ids = Ids(_looked_at(messages), dialect.tool_id)
@@ -43,6 +40,20 @@ def settle(request: Request, dialect: Dialect) -> Request:
         params=_settle_params(request.params, tools, names, dialect),
         mark_last_tool=request.mark_last_tool and bool(tools),
     )
+
+
+def own_names(request: Request, dialect: Dialect) -> dict[str, str]:
+    """The agent's own name for each name of a tool that `settle` changes: an answer speaks in the wire's names."""
+    names = clean_names(_tool_names(*_sent(request, dialect)), dialect.tool_name)
+    return {cleaned: name for name, cleaned in names.items() if cleaned != name}
+
+
+def _sent(request: Request, dialect: Dialect) -> tuple[tuple[ToolSpec, ...], Sequence[Message]]:
+    """The tools and messages that go out, before anything in them is changed."""
+    tools = tuple(tool for tool in request.tools if takes_tool(tool, dialect))
+    if dialect.tool_blocks_need_tools and not tools:
+        return tools, [_tools_as_text(message) for message in request.messages]
+    return tools, request.messages
 
 
 def _tool_names(tools: Sequence[ToolSpec], messages: Sequence[Message]) -> Iterator[str]:

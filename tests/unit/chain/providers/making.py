@@ -17,8 +17,8 @@ from hango.messages import Block, Message, MessageRole, Request, SystemText, Too
 
 MODELS = Models.load()
 ANTHROPIC = AnthropicProvider(MODELS, Http(), "https://api.anthropic.com")
-OPENAI = OpenAICompatibleProvider(MODELS, "https://api.openai.com/v1")
-COMPATIBLE = OpenAICompatibleProvider(MODELS, "http://127.0.0.1:8080/v1")
+OPENAI = OpenAICompatibleProvider(MODELS, Http(), "https://api.openai.com/v1")
+COMPATIBLE = OpenAICompatibleProvider(MODELS, Http(), "http://127.0.0.1:8080/v1")
 OFFLINE = OfflineProvider(MODELS)
 
 # One pixel.
