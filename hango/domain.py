@@ -41,40 +41,6 @@ class RunStatus(StrEnum):
     REQUIRES_ACTION = "requires_action"  # waits for results of client tools
 
 
-class TryStatus(StrEnum):
-    """Where a try stands. All but the first two are terminal: they never change."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    TIMED_OUT = "timed_out"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"  # no worker took it in time
-    LOST = "lost"  # its worker vanished while the model was called: outcome unknown, not repeated
-
-
-ENDED = frozenset(TryStatus) - {TryStatus.QUEUED, TryStatus.RUNNING}
-
-
-class TryError(StrEnum):
-    """Why a try has no answer. A closed set, listed in docs/http-api.md and checked by the database."""
-
-    TIMEOUT = "timeout"
-    QUEUE_EXPIRED = "queue_expired"
-    CANCELLED = "cancelled"
-    WORKER_LOST = "worker_lost"
-    PROVIDER_UNREACHABLE = "provider_unreachable"
-    PROVIDER_RATE_LIMITED = "provider_rate_limited"
-    PROVIDER_OVERLOADED = "provider_overloaded"
-    PROVIDER_ERROR = "provider_error"
-    PROVIDER_PROTOCOL = "provider_protocol"
-    RESPONSE_TOO_LARGE = "response_too_large"
-    PROVIDER_REFUSED = "provider_refused"
-    CONTEXT_CHANGED = "context_changed"
-    INTERNAL = "internal"
-
-
 class OverrideAction(StrEnum):
     EXCLUDE = "exclude"
     REPLACE = "replace"

@@ -40,6 +40,7 @@ async def current_of_agent(scope: Scope, agent_id: AgentID) -> CurrentBase:
         files=base.files,
         overrides=base.overrides,
         override_key=base.override_key,
+        factors=base.factors,
     )
 
 

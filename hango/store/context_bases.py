@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
@@ -11,11 +11,12 @@ from uuid import UUID
 import msgspec
 
 from hango.domain import AgentID, AgentVersionID, BaseID, FileVersionID, SavedOverride, SessionID, Summary, SummaryID
-from hango.store import context_overrides
+from hango.store import context_overrides, override_sets, token_factors
 from hango.store.connection import Scope, one
 from hango.store.db import context_bases as rows
 from hango.store.ids import new_id
 from hango.store.sessions import summary_of
+from hango.store.token_factors import Factors
 
 MAX_SKILLS = 256
 
@@ -41,7 +42,8 @@ class CurrentBase:
 
     `files`, by path, are those that the agent's version needs: its memory, and its skills, of which one more than
     MAX_SKILLS is there when there are more. `overrides` are the saved ones: the agent's in the order they were given,
-    then the session's; `override_key` is equal for equal ones, "" for none.
+    then the session's, and `override_text` their JSON text; `override_key` is equal for equal ones, "" for none.
+    `factors` are what was learnt of models until now, also of a base that was kept.
     """
 
     session_id: SessionID
@@ -50,9 +52,10 @@ class CurrentBase:
     through_seq: int
     summary: Summary | None
     files: tuple[BaseFile, ...]
-    override_set_id: UUID | None = None
     overrides: tuple[SavedOverride, ...] = ()
     override_key: str = ""
+    override_text: str = "[]"
+    factors: Factors = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class AgentBase:
     files: tuple[BaseFile, ...]
     overrides: tuple[SavedOverride, ...] = ()
     override_key: str = ""
+    factors: Factors = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ async def current(scope: Scope, session_id: UUID) -> CurrentBase | None:
         files=_read_files(row.files),
         overrides=overrides,
         override_key=override_key,
+        override_text=row.overrides,
+        factors=token_factors.from_json(row.factors),
     )
 
 
@@ -110,14 +116,19 @@ async def current_agent(scope: Scope, agent_id: UUID) -> AgentBase | None:
         files=_read_files(row.files),
         overrides=overrides,
         override_key=override_key,
+        factors=token_factors.from_json(row.factors),
     )
 
 
 async def find_or_create(scope: Scope, base: CurrentBase) -> BaseID:
-    """Keep a base; equal bases of a tenant are one row. Of saved overrides it keeps what `override_set_id` names."""
+    """Keep a base with its saved overrides; equal bases of a tenant are one row."""
+    override_set_id = await override_sets.find_or_create(scope, base.override_text) if base.overrides else None
     summary_id = base.summary.id if base.summary else None
     file_ids = [file.version_id for file in base.files]
-    hash = _hash(base, summary_id, file_ids)
+    hash = _hash(base, summary_id, override_set_id, file_ids)
+    known = await rows.find_base(scope.conn, tenant_id=scope.tenant_id, hash=hash)
+    if known is not None:
+        return BaseID(known)
     made = await rows.add_base(
         scope.conn,
         tenant_id=scope.tenant_id,
@@ -126,7 +137,7 @@ async def find_or_create(scope: Scope, base: CurrentBase) -> BaseID:
         agent_version_id=base.agent_version_id,
         through_seq=base.through_seq,
         summary_id=summary_id,
-        override_set_id=base.override_set_id,
+        override_set_id=override_set_id,
         file_version_ids=file_ids,
         hash=hash,
     )
@@ -155,6 +166,7 @@ async def load(scope: Scope, base: ContextBase) -> CurrentBase | None:
     row = await rows.load_base(scope.conn, tenant_id=scope.tenant_id, id=base.id)
     if row is None:
         return None
+    overrides, override_key = context_overrides.from_json(row.overrides)
     return CurrentBase(
         session_id=base.session_id,
         agent_id=AgentID(row.agent_id),
@@ -162,7 +174,10 @@ async def load(scope: Scope, base: ContextBase) -> CurrentBase | None:
         through_seq=base.through_seq,
         summary=summary_of(base.summary_id, row.summary_text, row.summary_through_seq),
         files=_read_files(row.files),
-        override_set_id=base.override_set_id,
+        overrides=overrides,
+        override_key=override_key,
+        override_text=row.overrides,
+        factors=token_factors.from_json(row.factors),
     )
 
 
@@ -182,6 +197,6 @@ def _read_files(text: str) -> tuple[BaseFile, ...]:
     return tuple(BaseFile(FileVersionID(file[0]), *file[1:]) for file in _files.decode(text))
 
 
-def _hash(base: CurrentBase, summary_id: UUID | None, file_ids: Sequence[UUID]) -> bytes:
-    named = (base.session_id, base.agent_version_id, base.through_seq, summary_id, base.override_set_id, *file_ids)
+def _hash(base: CurrentBase, summary_id: UUID | None, override_set_id: UUID | None, file_ids: Sequence[UUID]) -> bytes:
+    named = (base.session_id, base.agent_version_id, base.through_seq, summary_id, override_set_id, *file_ids)
     return sha256(" ".join(map(str, named)).encode()).digest()

@@ -7,7 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from uuid import UUID
 
-from hango.domain import Purpose, RunID, SessionID, UsageGroup, UsageRecord
+from hango.domain import Purpose, RunID, SessionID, TryID, UsageGroup, UsageRecord
 from hango.errors import QuotaExceeded
 from hango.messages import Usage
 from hango.store import tenants
@@ -114,7 +114,7 @@ def _record(row: rows.ListUsageRow) -> UsageRecord:
         id=row.id,
         purpose=Purpose(row.purpose),
         run_id=None if row.run_id is None else RunID(row.run_id),
-        try_id=None,
+        try_id=None if row.try_id is None else TryID(row.try_id),
         session_id=SessionID(row.session_id),
         model=row.model,
         input_tokens=row.input_tokens,

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_base', 'current_base', 'find_base', 'get_base', 'load_base']
+__all__ = ['add_base', 'add_override_set', 'current_base', 'find_base', 'find_override_set', 'get_base', 'load_base']
 
 
 CURRENT_BASE = """\
@@ -71,7 +71,12 @@ select
       from context_overrides c
       where c.tenant_id = s.tenant_id and c.session_id = s.session_id
     ) o
-  )::text as overrides
+  )::text as overrides,
+  (
+    select coalesce(json_object_agg(f.model, json_build_array(f.factor, f.calls)), '{}')
+    from token_factors f
+    where f.tenant_id = s.tenant_id
+  )::text as factors
 from (
   select t.tenant_id, t.agent_id, t.id as session_id, t.last_seq, t.summary_id
   from sessions t
@@ -97,6 +102,7 @@ class CurrentBaseRow:
     summary_through_seq: int | None
     files: str
     overrides: str
+    factors: str
 
 
 async def current_base(
@@ -126,8 +132,15 @@ select
       )
     from file_versions w
     where w.tenant_id = b.tenant_id and w.id = any (b.file_version_ids)
-  )::text as files
+  )::text as files,
+  coalesce(o.overrides, '[]')::text as overrides,
+  (
+    select coalesce(json_object_agg(f.model, json_build_array(f.factor, f.calls)), '{}')
+    from token_factors f
+    where f.tenant_id = b.tenant_id
+  )::text as factors
 from context_bases b
+left join override_sets o on o.tenant_id = b.tenant_id and o.id = b.override_set_id
 join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id
 left join summaries m on m.tenant_id = b.tenant_id and m.id = b.summary_id
 where b.tenant_id = %(tenant_id)s and b.id = %(id)s and s.deleted_at is null
@@ -140,6 +153,8 @@ class LoadBaseRow:
     summary_text: str | None
     summary_through_seq: int | None
     files: str
+    overrides: str
+    factors: str
 
 
 async def load_base(
@@ -233,5 +248,46 @@ async def get_base(
     """What a base names."""
     cursor = conn.cursor(row_factory=args_row(GetBaseRow))
     await cursor.execute(GET_BASE, {"tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
+
+
+ADD_OVERRIDE_SET = """\
+insert into override_sets (tenant_id, id, hash, overrides)
+values (%(tenant_id)s, %(id)s, %(hash)s, %(overrides)s)
+on conflict (tenant_id, hash) do nothing
+returning id
+"""
+
+
+async def add_override_set(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+    hash: bytes,
+    overrides: str,
+) -> UUID | None:
+    """Keep a set; no row when an equal one is kept already."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(ADD_OVERRIDE_SET, {"tenant_id": tenant_id, "id": id, "hash": hash, "overrides": overrides})
+    return await cursor.fetchone()
+
+
+FIND_OVERRIDE_SET = """\
+select id
+from override_sets
+where tenant_id = %(tenant_id)s and hash = %(hash)s
+"""
+
+
+async def find_override_set(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    hash: bytes,
+) -> UUID | None:
+    """The set that is equal."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(FIND_OVERRIDE_SET, {"tenant_id": tenant_id, "hash": hash})
     return await cursor.fetchone()
 

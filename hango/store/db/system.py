@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_tenant', 'find_key']
+__all__ = ['add_tenant', 'claim_tries', 'count_claimable', 'count_drift', 'find_key', 'hold_overdue', 'hold_reconciler', 'list_claimed', 'list_tenants', 'list_tenants_with_expired', 'renew_leases']
 
 
 FIND_KEY = """\
@@ -61,4 +61,250 @@ async def add_tenant(
     """A new tenant. unscoped: a tenant is made before anyone can act in it."""
     cursor = conn.cursor()
     await cursor.execute(ADD_TENANT, {"id": id, "name": name, "quota_tokens": quota_tokens})
+
+
+CLAIM_TRIES = """\
+select claim_tries(%(owner)s::uuid, make_interval(secs => %(lease_seconds)s::float8), %(cap)s::integer, %(most)s::integer)::uuid[]
+  as ids
+"""
+
+
+async def claim_tries(
+    conn: AsyncConnection[Any],
+    *,
+    owner: UUID,
+    lease_seconds: float,
+    cap: int,
+    most: int,
+) -> list[UUID] | None:
+    """The fair pick. Ids of the tries that this worker has from now on, all of one tenant. unscoped: a worker looks for work across tenants."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(CLAIM_TRIES, {"owner": owner, "lease_seconds": lease_seconds, "cap": cap, "most": most})
+    return await cursor.fetchone()
+
+
+LIST_CLAIMED = """\
+select
+  t.tenant_id, t.id, t.session_id, t.user_id, t.api_key_id, t.request_id, t.batch_id, t.attempt, t.timeout_ms,
+  t.reserved, t.traceparent, t.created_at, n.trace_llm_content
+from tries t
+join tenants n on n.id = t.tenant_id
+where t.id = any (%(ids)s::uuid[]) and t.lease_owner = %(owner)s and t.status = 'running'
+order by t.created_at, t.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListClaimedRow:
+    tenant_id: UUID
+    id: UUID
+    session_id: UUID
+    user_id: UUID
+    api_key_id: UUID
+    request_id: UUID
+    batch_id: UUID | None
+    attempt: int
+    timeout_ms: int
+    reserved: int
+    traceparent: str | None
+    created_at: datetime
+    trace_llm_content: bool
+
+
+async def list_claimed(
+    conn: AsyncConnection[Any],
+    *,
+    ids: Sequence[UUID | None],
+    owner: UUID | None,
+) -> list[ListClaimedRow]:
+    """What a worker needs to know of the tries that it has claimed. unscoped: the claim told the tenant."""
+    cursor = conn.cursor(row_factory=args_row(ListClaimedRow))
+    await cursor.execute(LIST_CLAIMED, {"ids": list(ids), "owner": owner})
+    return await cursor.fetchall()
+
+
+RENEW_LEASES = """\
+update tries t
+set lease_until = clock_timestamp() + make_interval(secs => %(lease_seconds)s::float8)
+from (select unnest(%(ids)s::uuid[]) as id, unnest(%(attempts)s::integer[]) as attempt) n
+where t.id = n.id and t.attempt = n.attempt and t.lease_owner = %(owner)s and t.status = 'running'
+returning t.id, (t.cancel_requested_at is not null)::boolean as cancelled
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RenewLeasesRow:
+    id: UUID
+    cancelled: bool
+
+
+async def renew_leases(
+    conn: AsyncConnection[Any],
+    *,
+    lease_seconds: float,
+    owner: UUID | None,
+    ids: Sequence[UUID | None],
+    attempts: Sequence[int | None],
+) -> list[RenewLeasesRow]:
+    """A sign of life for the tries of a worker; those that it has no more are missing in the answer. unscoped: one statement for the tries of all tenants that a worker runs."""
+    cursor = conn.cursor(row_factory=args_row(RenewLeasesRow))
+    await cursor.execute(RENEW_LEASES, {"lease_seconds": lease_seconds, "owner": owner, "ids": list(ids), "attempts": list(attempts)})
+    return await cursor.fetchall()
+
+
+HOLD_RECONCILER = """\
+select pg_try_advisory_xact_lock(7002)::boolean as held
+"""
+
+
+async def hold_reconciler(
+    conn: AsyncConnection[Any],
+) -> bool | None:
+    """Whether this process may look after the tries of all for the time of its transaction: one does at a time. unscoped: it is about no tenant."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(HOLD_RECONCILER, {})
+    return await cursor.fetchone()
+
+
+HOLD_OVERDUE = """\
+select
+  t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.rescues, t.reserved,
+  (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled
+from tries t
+where t.status = 'running' and t.lease_until < clock_timestamp()
+order by t.tenant_id, t.id
+limit %(most)s
+for update skip locked
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOverdueRow:
+    tenant_id: UUID
+    id: UUID
+    user_id: UUID
+    api_key_id: UUID
+    request_id: UUID
+    attempt: int
+    rescues: int
+    reserved: int
+    called: bool
+    cancelled: bool
+
+
+async def hold_overdue(
+    conn: AsyncConnection[Any],
+    *,
+    most: int,
+) -> list[HoldOverdueRow]:
+    """Tries whose worker has been silent past its lease, held until the transaction ends. unscoped: whoever looks after them does so for all tenants."""
+    cursor = conn.cursor(row_factory=args_row(HoldOverdueRow))
+    await cursor.execute(HOLD_OVERDUE, {"most": most})
+    return await cursor.fetchall()
+
+
+LIST_TENANTS_WITH_EXPIRED = """\
+select distinct tenant_id
+from tries
+where status = 'queued' and queue_expires_at < clock_timestamp()
+order by tenant_id
+limit %(most)s
+"""
+
+
+async def list_tenants_with_expired(
+    conn: AsyncConnection[Any],
+    *,
+    most: int,
+) -> list[UUID]:
+    """Tenants with tries that waited for too long. unscoped: whoever looks after them does so for all tenants."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(LIST_TENANTS_WITH_EXPIRED, {"most": most})
+    return await cursor.fetchall()
+
+
+COUNT_CLAIMABLE = """\
+select
+  count(*) as tries,
+  coalesce(extract(epoch from clock_timestamp() - min(c.created_at)), 0)::float8 as oldest_seconds
+from (
+  select t.created_at
+  from tries t
+  where t.status = 'queued'
+    and t.queue_expires_at > clock_timestamp()
+    and (t.not_before is null or t.not_before <= clock_timestamp())
+  order by t.queue_expires_at
+  limit %(most)s
+) c
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CountClaimableRow:
+    tries: int
+    oldest_seconds: float
+
+
+async def count_claimable(
+    conn: AsyncConnection[Any],
+    *,
+    most: int,
+) -> CountClaimableRow | None:
+    """How many tries a worker could take now, counted up to a bound, and the age of the oldest in seconds. unscoped: whoever rings does so for all tenants."""
+    cursor = conn.cursor(row_factory=args_row(CountClaimableRow))
+    await cursor.execute(COUNT_CLAIMABLE, {"most": most})
+    return await cursor.fetchone()
+
+
+COUNT_DRIFT = """\
+select
+  (
+    select count(*)
+    from quotas q
+    where q.reserved <> (
+      select coalesce(sum(t.reserved), 0)
+      from tries t
+      where t.tenant_id = q.tenant_id and t.quota_period = q.period and t.status in ('queued', 'running')
+    )
+  )::bigint as ledgers,
+  (
+    select count(*)
+    from tries t
+    where t.status in ('queued', 'running')
+      and t.queue_expires_at < clock_timestamp() - make_interval(secs => %(bound_seconds)s::float8)
+  )::bigint as overdue
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CountDriftRow:
+    ledgers: int
+    overdue: int
+
+
+async def count_drift(
+    conn: AsyncConnection[Any],
+    *,
+    bound_seconds: float,
+) -> CountDriftRow | None:
+    """Months whose reservation is not the sum of what is under way, and tries that are older than any may be: both are 0. unscoped: a check over all tenants."""
+    cursor = conn.cursor(row_factory=args_row(CountDriftRow))
+    await cursor.execute(COUNT_DRIFT, {"bound_seconds": bound_seconds})
+    return await cursor.fetchone()
+
+
+LIST_TENANTS = """\
+select id
+from tenants
+order by id
+"""
+
+
+async def list_tenants(
+    conn: AsyncConnection[Any],
+) -> list[UUID]:
+    """Every tenant. unscoped: the purge goes through all."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(LIST_TENANTS, {})
+    return await cursor.fetchall()
 

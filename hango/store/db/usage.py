@@ -121,7 +121,7 @@ async def sum_usage(
 
 LIST_USAGE = """\
 select
-  id, purpose, run_id, session_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
+  id, purpose, run_id, try_id, session_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
   estimated, created_at
 from usage_records
 where tenant_id = %(tenant_id)s
@@ -138,6 +138,7 @@ class ListUsageRow:
     id: UUID
     purpose: str
     run_id: UUID | None
+    try_id: UUID | None
     session_id: UUID
     model: str
     input_tokens: int

@@ -60,7 +60,12 @@ select
       from context_overrides c
       where c.tenant_id = s.tenant_id and c.session_id = s.session_id
     ) o
-  )::text as overrides
+  )::text as overrides,
+  (
+    select coalesce(json_object_agg(f.model, json_build_array(f.factor, f.calls)), '{}')
+    from token_factors f
+    where f.tenant_id = s.tenant_id
+  )::text as factors
 from (
   select t.tenant_id, t.agent_id, t.id as session_id, t.last_seq, t.summary_id
   from sessions t
@@ -88,8 +93,15 @@ select
       )
     from file_versions w
     where w.tenant_id = b.tenant_id and w.id = any (b.file_version_ids)
-  )::text as files
+  )::text as files,
+  coalesce(o.overrides, '[]')::text as overrides,
+  (
+    select coalesce(json_object_agg(f.model, json_build_array(f.factor, f.calls)), '{}')
+    from token_factors f
+    where f.tenant_id = b.tenant_id
+  )::text as factors
 from context_bases b
+left join override_sets o on o.tenant_id = b.tenant_id and o.id = b.override_set_id
 join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id
 left join summaries m on m.tenant_id = b.tenant_id and m.id = b.summary_id
 where b.tenant_id = @tenant_id and b.id = @id and s.deleted_at is null;
@@ -117,3 +129,16 @@ where tenant_id = @tenant_id and hash = @hash;
 select id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, created_at
 from context_bases
 where tenant_id = @tenant_id and id = @id;
+
+-- name: add_override_set :one
+-- Keep a set; no row when an equal one is kept already.
+insert into override_sets (tenant_id, id, hash, overrides)
+values (@tenant_id, @id, @hash, @overrides)
+on conflict (tenant_id, hash) do nothing
+returning id;
+
+-- name: find_override_set :one
+-- The set that is equal.
+select id
+from override_sets
+where tenant_id = @tenant_id and hash = @hash;

@@ -13,3 +13,98 @@ where k.prefix = @prefix and k.revoked_at is null and not u.disabled;
 -- unscoped: a tenant is made before anyone can act in it.
 insert into tenants (id, name, quota_tokens)
 values (@id, @name, sqlc.narg(quota_tokens));
+
+-- name: claim_tries :one
+-- The fair pick. Ids of the tries that this worker has from now on, all of one tenant.
+-- unscoped: a worker looks for work across tenants.
+select claim_tries(@owner::uuid, make_interval(secs => @lease_seconds::float8), @cap::integer, @most::integer)::uuid[]
+  as ids;
+
+-- name: list_claimed :many
+-- What a worker needs to know of the tries that it has claimed.
+-- unscoped: the claim told the tenant.
+select
+  t.tenant_id, t.id, t.session_id, t.user_id, t.api_key_id, t.request_id, t.batch_id, t.attempt, t.timeout_ms,
+  t.reserved, t.traceparent, t.created_at, n.trace_llm_content
+from tries t
+join tenants n on n.id = t.tenant_id
+where t.id = any (@ids::uuid[]) and t.lease_owner = @owner and t.status = 'running'
+order by t.created_at, t.id;
+
+-- name: renew_leases :many
+-- A sign of life for the tries of a worker; those that it has no more are missing in the answer.
+-- unscoped: one statement for the tries of all tenants that a worker runs.
+update tries t
+set lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8)
+from (select unnest(@ids::uuid[]) as id, unnest(@attempts::integer[]) as attempt) n
+where t.id = n.id and t.attempt = n.attempt and t.lease_owner = @owner and t.status = 'running'
+returning t.id, (t.cancel_requested_at is not null)::boolean as cancelled;
+
+-- name: hold_reconciler :one
+-- Whether this process may look after the tries of all for the time of its transaction: one does at a time.
+-- unscoped: it is about no tenant.
+select pg_try_advisory_xact_lock(7002)::boolean as held;
+
+-- name: hold_overdue :many
+-- Tries whose worker has been silent past its lease, held until the transaction ends.
+-- unscoped: whoever looks after them does so for all tenants.
+select
+  t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.rescues, t.reserved,
+  (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled
+from tries t
+where t.status = 'running' and t.lease_until < clock_timestamp()
+order by t.tenant_id, t.id
+limit @most
+for update skip locked;
+
+-- name: list_tenants_with_expired :many
+-- Tenants with tries that waited for too long.
+-- unscoped: whoever looks after them does so for all tenants.
+select distinct tenant_id
+from tries
+where status = 'queued' and queue_expires_at < clock_timestamp()
+order by tenant_id
+limit @most;
+
+-- name: count_claimable :one
+-- How many tries a worker could take now, counted up to a bound, and the age of the oldest in seconds.
+-- unscoped: whoever rings does so for all tenants.
+select
+  count(*) as tries,
+  coalesce(extract(epoch from clock_timestamp() - min(c.created_at)), 0)::float8 as oldest_seconds
+from (
+  select t.created_at
+  from tries t
+  where t.status = 'queued'
+    and t.queue_expires_at > clock_timestamp()
+    and (t.not_before is null or t.not_before <= clock_timestamp())
+  order by t.queue_expires_at
+  limit @most
+) c;
+
+-- name: count_drift :one
+-- Months whose reservation is not the sum of what is under way, and tries that are older than any may be: both are 0.
+-- unscoped: a check over all tenants.
+select
+  (
+    select count(*)
+    from quotas q
+    where q.reserved <> (
+      select coalesce(sum(t.reserved), 0)
+      from tries t
+      where t.tenant_id = q.tenant_id and t.quota_period = q.period and t.status in ('queued', 'running')
+    )
+  )::bigint as ledgers,
+  (
+    select count(*)
+    from tries t
+    where t.status in ('queued', 'running')
+      and t.queue_expires_at < clock_timestamp() - make_interval(secs => @bound_seconds::float8)
+  )::bigint as overdue;
+
+-- name: list_tenants :many
+-- Every tenant.
+-- unscoped: the purge goes through all.
+select id
+from tenants
+order by id;

@@ -45,7 +45,7 @@ order by 1;
 -- name: list_usage :many
 -- Records, the newest first.
 select
-  id, purpose, run_id, session_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
+  id, purpose, run_id, try_id, session_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
   estimated, created_at
 from usage_records
 where tenant_id = @tenant_id

@@ -1,0 +1,761 @@
+"""Made by sqlc from tries.sql. Do not edit: change the queries, then run tools/generate_sql."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import args_row, scalar_row
+
+__all__ = ['add_tries', 'add_try_audits', 'add_try_requests', 'correct_lost', 'count_outstanding', 'defer_try', 'end_uncalled', 'forget_tries', 'forget_try_batches', 'forget_try_requests', 'get_try', 'get_try_request', 'hold_expired', 'hold_open_tries', 'list_tries', 'mark_called', 'purge_answers', 'purge_texts', 'request_cancel', 'rescue_try', 'settle_try']
+
+
+ADD_TRY_REQUESTS = """\
+insert into try_requests (
+  tenant_id, id, session_id, base_id, batch_id, variant, label, model, changes, texts, sent, excluded, request_sha256,
+  tokens_before, tokens_after, max_output_tokens, expires_at
+)
+select
+  %(tenant_id)s, n.id, %(session_id)s, %(base_id)s, %(batch_id)s::uuid,
+  case when %(batch_id)s::uuid is null then null else n.variant end,
+  n.label, n.model, n.changes, n.texts, n.sent, n.excluded, n.request_sha256, n.tokens_before, n.tokens_after,
+  n.max_output_tokens, clock_timestamp() + make_interval(secs => %(retention_seconds)s::float8)
+from (
+  select
+    unnest(%(ids)s::uuid[]) as id,
+    unnest(%(variants)s::integer[]) as variant,
+    unnest(%(labels)s::text[]) as label,
+    unnest(%(models)s::text[]) as model,
+    unnest(%(changes)s::text[]) as changes,
+    unnest(%(texts)s::text[]) as texts,
+    unnest(%(sents)s::text[]) as sent,
+    unnest(%(excludeds)s::text[]) as excluded,
+    unnest(%(request_sha256s)s::text[]) as request_sha256,
+    unnest(%(tokens_befores)s::bigint[]) as tokens_before,
+    unnest(%(tokens_afters)s::bigint[]) as tokens_after,
+    unnest(%(max_output_tokens)s::integer[]) as max_output_tokens
+) n
+"""
+
+
+async def add_try_requests(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    session_id: UUID,
+    base_id: UUID,
+    batch_id: UUID | None,
+    retention_seconds: float,
+    ids: Sequence[UUID | None],
+    variants: Sequence[int | None],
+    labels: Sequence[str | None],
+    models: Sequence[str | None],
+    changes: Sequence[str | None],
+    texts: Sequence[str | None],
+    sents: Sequence[str | None],
+    excludeds: Sequence[str | None],
+    request_sha256s: Sequence[str | None],
+    tokens_befores: Sequence[int | None],
+    tokens_afters: Sequence[int | None],
+    max_output_tokens: Sequence[int | None],
+) -> None:
+    """What the tries of one POST change, one array a column; without a batch there is one."""
+    cursor = conn.cursor()
+    await cursor.execute(ADD_TRY_REQUESTS, {"tenant_id": tenant_id, "session_id": session_id, "base_id": base_id, "batch_id": batch_id, "retention_seconds": retention_seconds, "ids": list(ids), "variants": list(variants), "labels": list(labels), "models": list(models), "changes": list(changes), "texts": list(texts), "sents": list(sents), "excludeds": list(excludeds), "request_sha256s": list(request_sha256s), "tokens_befores": list(tokens_befores), "tokens_afters": list(tokens_afters), "max_output_tokens": list(max_output_tokens)})
+
+
+ADD_TRIES = """\
+insert into tries (
+  tenant_id, id, session_id, user_id, api_key_id, request_id, batch_id, queue_expires_at, timeout_ms, quota_period,
+  reserved, traceparent
+)
+select
+  %(tenant_id)s, n.id, %(session_id)s, %(user_id)s, %(api_key_id)s, n.request_id, %(batch_id)s::uuid,
+  clock_timestamp() + make_interval(secs => %(ttl_seconds)s::float8), %(timeout_ms)s, %(quota_period)s, n.reserved,
+  %(traceparent)s
+from (
+  select
+    unnest(%(ids)s::uuid[]) as id,
+    unnest(%(request_ids)s::uuid[]) as request_id,
+    unnest(%(reserveds)s::bigint[]) as reserved
+) n
+"""
+
+
+async def add_tries(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    session_id: UUID,
+    user_id: UUID,
+    api_key_id: UUID,
+    batch_id: UUID | None,
+    ttl_seconds: float,
+    timeout_ms: int,
+    quota_period: date,
+    traceparent: str | None,
+    ids: Sequence[UUID | None],
+    request_ids: Sequence[UUID | None],
+    reserveds: Sequence[int | None],
+) -> None:
+    """The tries themselves, waiting for a worker. The month is the one whose quota holds the reservation."""
+    cursor = conn.cursor()
+    await cursor.execute(ADD_TRIES, {"tenant_id": tenant_id, "session_id": session_id, "user_id": user_id, "api_key_id": api_key_id, "batch_id": batch_id, "ttl_seconds": ttl_seconds, "timeout_ms": timeout_ms, "quota_period": quota_period, "traceparent": traceparent, "ids": list(ids), "request_ids": list(request_ids), "reserveds": list(reserveds)})
+
+
+ADD_TRY_AUDITS = """\
+insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
+select %(tenant_id)s, n.id, 'context.try', 'try', n.target_id, %(user_id)s, n.detail::jsonb
+from (
+  select
+    unnest(%(ids)s::uuid[]) as id,
+    unnest(%(target_ids)s::uuid[]) as target_id,
+    unnest(%(details)s::text[]) as detail
+) n
+"""
+
+
+async def add_try_audits(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    user_id: UUID | None,
+    ids: Sequence[UUID | None],
+    target_ids: Sequence[UUID | None],
+    details: Sequence[str | None],
+) -> None:
+    """One event a try, one array a column."""
+    cursor = conn.cursor()
+    await cursor.execute(ADD_TRY_AUDITS, {"tenant_id": tenant_id, "user_id": user_id, "ids": list(ids), "target_ids": list(target_ids), "details": list(details)})
+
+
+COUNT_OUTSTANDING = """\
+select count(*)
+from tries
+where tenant_id = %(tenant_id)s and status in ('queued', 'running')
+"""
+
+
+async def count_outstanding(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+) -> int | None:
+    """Tries of the tenant that wait or run."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(COUNT_OUTSTANDING, {"tenant_id": tenant_id})
+    return await cursor.fetchone()
+
+
+GET_TRY = """\
+select
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
+  r.changes, r.texts, r.sent, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, p.answer,
+  p.said, t.stop_reason, t.error_code, t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at,
+  u.input_tokens, u.output_tokens, u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
+from tries t
+join sessions s on s.tenant_id = t.tenant_id and s.id = t.session_id and s.deleted_at is null
+join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
+left join try_payloads p on p.tenant_id = t.tenant_id and p.try_id = t.id
+left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
+where t.tenant_id = %(tenant_id)s and t.id = %(id)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GetTryRow:
+    id: UUID
+    session_id: UUID
+    session_owner: UUID
+    batch_id: UUID | None
+    variant: int | None
+    label: str | None
+    status: str
+    base_id: UUID
+    model: str
+    changes: str
+    texts: str | None
+    sent: str
+    excluded: str
+    request_sha256: str
+    tokens_before: int
+    tokens_after: int
+    purged_at: datetime | None
+    answer: str | None
+    said: str | None
+    stop_reason: str | None
+    error_code: str | None
+    provider_status: int | None
+    attempt: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: Decimal | None
+    estimated: bool | None
+
+
+async def get_try(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+) -> GetTryRow | None:
+    """A try with its texts and answer, of a session that is not deleted."""
+    cursor = conn.cursor(row_factory=args_row(GetTryRow))
+    await cursor.execute(GET_TRY, {"tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
+
+
+LIST_TRIES = """\
+select
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
+  r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
+  t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
+  u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
+from tries t
+join sessions s on s.tenant_id = t.tenant_id and s.id = t.session_id and s.deleted_at is null
+join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
+left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
+where t.tenant_id = %(tenant_id)s
+  and t.session_id = %(session_id)s
+  and (%(batch_id)s::uuid is null or t.batch_id = %(batch_id)s::uuid)
+  and (%(before)s::uuid is null or t.id < %(before)s::uuid)
+order by t.id desc
+limit %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListTriesRow:
+    id: UUID
+    session_id: UUID
+    session_owner: UUID
+    batch_id: UUID | None
+    variant: int | None
+    label: str | None
+    status: str
+    base_id: UUID
+    model: str
+    changes: str
+    excluded: str
+    request_sha256: str
+    tokens_before: int
+    tokens_after: int
+    purged_at: datetime | None
+    stop_reason: str | None
+    error_code: str | None
+    provider_status: int | None
+    attempt: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: Decimal | None
+    estimated: bool | None
+
+
+async def list_tries(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    session_id: UUID,
+    batch_id: UUID | None,
+    before: UUID | None,
+    most: int,
+) -> list[ListTriesRow]:
+    """Tries of a session or of a batch, the newest first, without texts and answers."""
+    cursor = conn.cursor(row_factory=args_row(ListTriesRow))
+    await cursor.execute(LIST_TRIES, {"tenant_id": tenant_id, "session_id": session_id, "batch_id": batch_id, "before": before, "most": most})
+    return await cursor.fetchall()
+
+
+GET_TRY_REQUEST = """\
+select session_id, base_id, model, changes, texts, request_sha256, max_output_tokens
+from try_requests
+where tenant_id = %(tenant_id)s and id = %(id)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GetTryRequestRow:
+    session_id: UUID
+    base_id: UUID
+    model: str
+    changes: str
+    texts: str | None
+    request_sha256: str
+    max_output_tokens: int
+
+
+async def get_try_request(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+) -> GetTryRequestRow | None:
+    """What a worker needs to make the call again: the base and what is changed on it."""
+    cursor = conn.cursor(row_factory=args_row(GetTryRequestRow))
+    await cursor.execute(GET_TRY_REQUEST, {"tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
+
+
+MARK_CALLED = """\
+update tries
+set called_at = clock_timestamp()
+where tenant_id = %(tenant_id)s
+  and id = %(id)s
+  and attempt = %(attempt)s
+  and status = 'running'
+  and lease_until > clock_timestamp()
+  and called_at is null
+  and cancel_requested_at is null
+returning id
+"""
+
+
+async def mark_called(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+    attempt: int,
+) -> UUID | None:
+    """Before the first byte goes out: no row, no call. Once for a claim, and not after a cancel or past the lease."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(MARK_CALLED, {"tenant_id": tenant_id, "id": id, "attempt": attempt})
+    return await cursor.fetchone()
+
+
+SETTLE_TRY = """\
+with ended as (
+  update tries t
+  set
+    status = %(status)s,
+    error_code = %(error_code)s,
+    stop_reason = %(stop_reason)s,
+    provider_status = %(provider_status)s,
+    provider_request_id = %(provider_request_id)s,
+    finished_at = clock_timestamp(),
+    lease_owner = null,
+    lease_until = null
+  where t.tenant_id = %(tenant_id)s
+    and t.id = %(id)s
+    and t.attempt = %(attempt)s
+    and t.status = 'running'
+    and t.called_at is not null
+    and (not %(lease_over)s::boolean or t.lease_until < clock_timestamp())
+  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved
+),
+billed as (
+  insert into usage_records (
+    tenant_id, id, purpose, run_id, try_id, session_id, user_id, model, input_tokens, output_tokens, cache_read_tokens,
+    cache_write_tokens, cost_usd, estimated
+  )
+  select
+    e.tenant_id, %(usage_id)s, 'context_try', null, e.id, e.session_id, e.user_id, r.model, %(input_tokens)s, %(output_tokens)s,
+    %(cache_read_tokens)s, %(cache_write_tokens)s, %(cost_usd)s::numeric, %(estimated)s
+  from ended e
+  join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
+),
+paid as (
+  update quotas q
+  set reserved = q.reserved - e.reserved, used = q.used + %(tokens)s::bigint
+  from ended e
+  where q.tenant_id = e.tenant_id and q.period = e.quota_period
+),
+kept as (
+  insert into try_payloads (tenant_id, try_id, answer, said, expires_at)
+  select
+    e.tenant_id, e.id, %(answer)s, %(said)s,
+    clock_timestamp() + make_interval(secs => %(retention_seconds)s::float8)
+  from ended e
+),
+told as (
+  insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
+  select
+    e.tenant_id, %(audit_id)s, 'context.try_finished', 'try', e.id, e.user_id,
+    jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', %(status)s, 'error', %(error_code)s)
+  from ended e
+  join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
+)
+select reserved
+from ended
+"""
+
+
+async def settle_try(
+    conn: AsyncConnection[Any],
+    *,
+    status: str,
+    error_code: str | None,
+    stop_reason: str | None,
+    provider_status: int | None,
+    provider_request_id: str | None,
+    tenant_id: UUID,
+    id: UUID,
+    attempt: int,
+    lease_over: bool,
+    usage_id: UUID,
+    input_tokens: int,
+    output_tokens: int,
+    cache_read_tokens: int,
+    cache_write_tokens: int,
+    cost_usd: Decimal | None,
+    estimated: bool,
+    tokens: int,
+    answer: str | None,
+    said: str | None,
+    retention_seconds: float,
+    audit_id: UUID,
+) -> int | None:
+    """The end of a call: status, bill, quota, answer and audit in one statement. Nothing when the claim is no longer in force, so a second settle does nothing. `lease_over` lets only a claim go whose worker has been silent for too long."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(SETTLE_TRY, {"status": status, "error_code": error_code, "stop_reason": stop_reason, "provider_status": provider_status, "provider_request_id": provider_request_id, "tenant_id": tenant_id, "id": id, "attempt": attempt, "lease_over": lease_over, "usage_id": usage_id, "input_tokens": input_tokens, "output_tokens": output_tokens, "cache_read_tokens": cache_read_tokens, "cache_write_tokens": cache_write_tokens, "cost_usd": cost_usd, "estimated": estimated, "tokens": tokens, "answer": answer, "said": said, "retention_seconds": retention_seconds, "audit_id": audit_id})
+    return await cursor.fetchone()
+
+
+CORRECT_LOST = """\
+with corrected as (
+  update usage_records u
+  set
+    input_tokens = %(input_tokens)s,
+    output_tokens = %(output_tokens)s,
+    cache_read_tokens = %(cache_read_tokens)s,
+    cache_write_tokens = %(cache_write_tokens)s,
+    cost_usd = %(cost_usd)s::numeric,
+    estimated = false
+  from tries t
+  where t.tenant_id = %(tenant_id)s
+    and t.id = %(id)s
+    and t.attempt = %(attempt)s
+    and t.status = 'lost'
+    and u.tenant_id = t.tenant_id
+    and u.try_id = t.id
+    and u.estimated
+  returning t.tenant_id, t.quota_period, t.reserved
+),
+paid as (
+  update quotas q
+  set used = q.used - c.reserved + %(tokens)s::bigint
+  from corrected c
+  where q.tenant_id = c.tenant_id and q.period = c.quota_period
+)
+select reserved
+from corrected
+"""
+
+
+async def correct_lost(
+    conn: AsyncConnection[Any],
+    *,
+    input_tokens: int,
+    output_tokens: int,
+    cache_read_tokens: int,
+    cache_write_tokens: int,
+    cost_usd: Decimal | None,
+    tenant_id: UUID,
+    id: UUID,
+    attempt: int,
+    tokens: int,
+) -> int | None:
+    """The figures of a call that was given up as lost came after all: the estimated bill gets them, once."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(CORRECT_LOST, {"input_tokens": input_tokens, "output_tokens": output_tokens, "cache_read_tokens": cache_read_tokens, "cache_write_tokens": cache_write_tokens, "cost_usd": cost_usd, "tenant_id": tenant_id, "id": id, "attempt": attempt, "tokens": tokens})
+    return await cursor.fetchone()
+
+
+END_UNCALLED = """\
+with ended as (
+  update tries t
+  set
+    status = %(status)s,
+    error_code = %(error_code)s,
+    cancel_requested_at = case when %(status)s = 'cancelled' then coalesce(t.cancel_requested_at, clock_timestamp()) end,
+    finished_at = clock_timestamp(),
+    lease_owner = null,
+    lease_until = null
+  from (select unnest(%(ids)s::uuid[]) as id, unnest(%(audit_ids)s::uuid[]) as audit_id) n
+  where t.tenant_id = %(tenant_id)s
+    and t.id = n.id
+    and t.status = %(from_status)s
+    and t.called_at is null
+    and (%(attempt)s::integer is null or t.attempt = %(attempt)s::integer)
+  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, n.audit_id
+),
+released as (
+  update quotas q
+  set reserved = q.reserved - e.reserved
+  from (select e.quota_period, sum(e.reserved)::bigint as reserved from ended e group by e.quota_period) e
+  where q.tenant_id = %(tenant_id)s and q.period = e.quota_period
+),
+told as (
+  insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
+  select
+    e.tenant_id, e.audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', %(status)s, 'error', %(error_code)s)
+  from ended e
+  join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
+)
+select id
+from ended
+"""
+
+
+async def end_uncalled(
+    conn: AsyncConnection[Any],
+    *,
+    status: str,
+    error_code: str | None,
+    tenant_id: UUID,
+    from_status: str,
+    attempt: int | None,
+    ids: Sequence[UUID | None],
+    audit_ids: Sequence[UUID | None],
+) -> list[UUID]:
+    """The end of tries whose call never began: nothing is billed, the reservation is given back. One array a column."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(END_UNCALLED, {"status": status, "error_code": error_code, "tenant_id": tenant_id, "from_status": from_status, "attempt": attempt, "ids": list(ids), "audit_ids": list(audit_ids)})
+    return await cursor.fetchall()
+
+
+DEFER_TRY = """\
+update tries
+set
+  status = 'queued',
+  deferrals = deferrals + 1,
+  not_before = clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8),
+  called_at = null,
+  lease_owner = null,
+  lease_until = null
+where tenant_id = %(tenant_id)s
+  and id = %(id)s
+  and attempt = %(attempt)s
+  and status = 'running'
+  and deferrals < 5
+  and cancel_requested_at is null
+  and queue_expires_at > clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8)
+returning id
+"""
+
+
+async def defer_try(
+    conn: AsyncConnection[Any],
+    *,
+    delay_seconds: float,
+    tenant_id: UUID,
+    id: UUID,
+    attempt: int,
+) -> UUID | None:
+    """The provider did not take the call: it waits again, without its mark, while there is time."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(DEFER_TRY, {"delay_seconds": delay_seconds, "tenant_id": tenant_id, "id": id, "attempt": attempt})
+    return await cursor.fetchone()
+
+
+RESCUE_TRY = """\
+update tries
+set status = 'queued', rescues = rescues + 1, lease_owner = null, lease_until = null
+where tenant_id = %(tenant_id)s
+  and id = %(id)s
+  and attempt = %(attempt)s
+  and status = 'running'
+  and lease_until < clock_timestamp()
+  and called_at is null
+  and cancel_requested_at is null
+  and rescues < 3
+returning id
+"""
+
+
+async def rescue_try(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+    attempt: int,
+) -> UUID | None:
+    """Its worker fell silent before the call: another may have it."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(RESCUE_TRY, {"tenant_id": tenant_id, "id": id, "attempt": attempt})
+    return await cursor.fetchone()
+
+
+HOLD_OPEN_TRIES = """\
+select t.id, t.status
+from tries t
+where t.tenant_id = %(tenant_id)s
+  and t.status in ('queued', 'running')
+  and (%(id)s::uuid is null or t.id = %(id)s::uuid)
+  and (%(batch_id)s::uuid is null or t.batch_id = %(batch_id)s::uuid)
+  and (%(session_id)s::uuid is null or t.session_id = %(session_id)s::uuid)
+  and (
+    %(agent_id)s::uuid is null
+    or t.session_id in (
+      select s.id from sessions s where s.tenant_id = %(tenant_id)s and s.agent_id = %(agent_id)s::uuid
+    )
+  )
+order by t.id
+for update
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOpenTriesRow:
+    id: UUID
+    status: str
+
+
+async def hold_open_tries(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID | None,
+    batch_id: UUID | None,
+    session_id: UUID | None,
+    agent_id: UUID | None,
+) -> list[HoldOpenTriesRow]:
+    """The tries of one id, batch, session or agent that have not ended, held until the transaction ends."""
+    cursor = conn.cursor(row_factory=args_row(HoldOpenTriesRow))
+    await cursor.execute(HOLD_OPEN_TRIES, {"tenant_id": tenant_id, "id": id, "batch_id": batch_id, "session_id": session_id, "agent_id": agent_id})
+    return await cursor.fetchall()
+
+
+HOLD_EXPIRED = """\
+select id
+from tries
+where tenant_id = %(tenant_id)s and status = 'queued' and queue_expires_at < clock_timestamp()
+order by id
+limit %(most)s
+for update skip locked
+"""
+
+
+async def hold_expired(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    most: int,
+) -> list[UUID]:
+    """Tries that waited for too long, held until the transaction ends."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(HOLD_EXPIRED, {"tenant_id": tenant_id, "most": most})
+    return await cursor.fetchall()
+
+
+REQUEST_CANCEL = """\
+update tries
+set cancel_requested_at = clock_timestamp()
+where tenant_id = %(tenant_id)s
+  and id = any (%(ids)s::uuid[])
+  and status = 'running'
+  and cancel_requested_at is null
+"""
+
+
+async def request_cancel(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    ids: Sequence[UUID | None],
+) -> None:
+    """Ask the workers of running tries to end them."""
+    cursor = conn.cursor()
+    await cursor.execute(REQUEST_CANCEL, {"tenant_id": tenant_id, "ids": list(ids)})
+
+
+PURGE_TEXTS = """\
+update try_requests
+set texts = null, purged_at = clock_timestamp()
+where tenant_id = %(tenant_id)s and purged_at is null and expires_at < clock_timestamp()
+"""
+
+
+async def purge_texts(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+) -> None:
+    """Take the texts of old tries out; what is left says which parts they changed."""
+    cursor = conn.cursor()
+    await cursor.execute(PURGE_TEXTS, {"tenant_id": tenant_id})
+
+
+PURGE_ANSWERS = """\
+delete from try_payloads
+where tenant_id = %(tenant_id)s and expires_at < clock_timestamp()
+"""
+
+
+async def purge_answers(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+) -> None:
+    """Take the answers of old tries out."""
+    cursor = conn.cursor()
+    await cursor.execute(PURGE_ANSWERS, {"tenant_id": tenant_id})
+
+
+FORGET_TRIES = """\
+delete from tries
+where tenant_id = %(tenant_id)s and finished_at < clock_timestamp() - make_interval(secs => %(age_seconds)s::float8)
+"""
+
+
+async def forget_tries(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    age_seconds: float,
+) -> int:
+    """Tries that ended long ago, without content by then. Their bills stay."""
+    cursor = conn.cursor()
+    await cursor.execute(FORGET_TRIES, {"tenant_id": tenant_id, "age_seconds": age_seconds})
+    return cursor.rowcount
+
+
+FORGET_TRY_REQUESTS = """\
+delete from try_requests r
+where r.tenant_id = %(tenant_id)s
+  and r.purged_at < clock_timestamp()
+  and not exists (select from tries t where t.tenant_id = r.tenant_id and t.request_id = r.id)
+"""
+
+
+async def forget_try_requests(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+) -> None:
+    """What no try is left for."""
+    cursor = conn.cursor()
+    await cursor.execute(FORGET_TRY_REQUESTS, {"tenant_id": tenant_id})
+
+
+FORGET_TRY_BATCHES = """\
+delete from try_batches b
+where b.tenant_id = %(tenant_id)s
+  and b.finished_at < clock_timestamp()
+  and not exists (select from try_requests r where r.tenant_id = b.tenant_id and r.batch_id = b.id)
+"""
+
+
+async def forget_try_batches(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+) -> None:
+    """Batches that no try is left of."""
+    cursor = conn.cursor()
+    await cursor.execute(FORGET_TRY_BATCHES, {"tenant_id": tenant_id})
+

@@ -1,0 +1,333 @@
+-- name: add_try_requests :exec
+-- What the tries of one POST change, one array a column; without a batch there is one.
+insert into try_requests (
+  tenant_id, id, session_id, base_id, batch_id, variant, label, model, changes, texts, sent, excluded, request_sha256,
+  tokens_before, tokens_after, max_output_tokens, expires_at
+)
+select
+  @tenant_id, n.id, @session_id, @base_id, sqlc.narg(batch_id)::uuid,
+  case when sqlc.narg(batch_id)::uuid is null then null else n.variant end,
+  n.label, n.model, n.changes, n.texts, n.sent, n.excluded, n.request_sha256, n.tokens_before, n.tokens_after,
+  n.max_output_tokens, clock_timestamp() + make_interval(secs => @retention_seconds::float8)
+from (
+  select
+    unnest(@ids::uuid[]) as id,
+    unnest(@variants::integer[]) as variant,
+    unnest(@labels::text[]) as label,
+    unnest(@models::text[]) as model,
+    unnest(@changes::text[]) as changes,
+    unnest(@texts::text[]) as texts,
+    unnest(@sents::text[]) as sent,
+    unnest(@excludeds::text[]) as excluded,
+    unnest(@request_sha256s::text[]) as request_sha256,
+    unnest(@tokens_befores::bigint[]) as tokens_before,
+    unnest(@tokens_afters::bigint[]) as tokens_after,
+    unnest(@max_output_tokens::integer[]) as max_output_tokens
+) n;
+
+-- name: add_tries :exec
+-- The tries themselves, waiting for a worker. The month is the one whose quota holds the reservation.
+insert into tries (
+  tenant_id, id, session_id, user_id, api_key_id, request_id, batch_id, queue_expires_at, timeout_ms, quota_period,
+  reserved, traceparent
+)
+select
+  @tenant_id, n.id, @session_id, @user_id, @api_key_id, n.request_id, sqlc.narg(batch_id)::uuid,
+  clock_timestamp() + make_interval(secs => @ttl_seconds::float8), @timeout_ms, @quota_period, n.reserved,
+  sqlc.narg(traceparent)
+from (
+  select
+    unnest(@ids::uuid[]) as id,
+    unnest(@request_ids::uuid[]) as request_id,
+    unnest(@reserveds::bigint[]) as reserved
+) n;
+
+-- name: add_try_audits :exec
+-- One event a try, one array a column.
+insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
+select @tenant_id, n.id, 'context.try', 'try', n.target_id, @user_id, n.detail::jsonb
+from (
+  select
+    unnest(@ids::uuid[]) as id,
+    unnest(@target_ids::uuid[]) as target_id,
+    unnest(@details::text[]) as detail
+) n;
+
+-- name: count_outstanding :one
+-- Tries of the tenant that wait or run.
+select count(*)
+from tries
+where tenant_id = @tenant_id and status in ('queued', 'running');
+
+-- name: get_try :one
+-- A try with its texts and answer, of a session that is not deleted.
+select
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
+  r.changes, r.texts, r.sent, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, p.answer,
+  p.said, t.stop_reason, t.error_code, t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at,
+  u.input_tokens, u.output_tokens, u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
+from tries t
+join sessions s on s.tenant_id = t.tenant_id and s.id = t.session_id and s.deleted_at is null
+join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
+left join try_payloads p on p.tenant_id = t.tenant_id and p.try_id = t.id
+left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
+where t.tenant_id = @tenant_id and t.id = @id;
+
+-- name: list_tries :many
+-- Tries of a session or of a batch, the newest first, without texts and answers.
+select
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
+  r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
+  t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
+  u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
+from tries t
+join sessions s on s.tenant_id = t.tenant_id and s.id = t.session_id and s.deleted_at is null
+join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
+left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
+where t.tenant_id = @tenant_id
+  and t.session_id = @session_id
+  and (sqlc.narg(batch_id)::uuid is null or t.batch_id = sqlc.narg(batch_id)::uuid)
+  and (sqlc.narg(before)::uuid is null or t.id < sqlc.narg(before)::uuid)
+order by t.id desc
+limit @most;
+
+-- name: get_try_request :one
+-- What a worker needs to make the call again: the base and what is changed on it.
+select session_id, base_id, model, changes, texts, request_sha256, max_output_tokens
+from try_requests
+where tenant_id = @tenant_id and id = @id;
+
+-- name: mark_called :one
+-- Before the first byte goes out: no row, no call. Once for a claim, and not after a cancel or past the lease.
+update tries
+set called_at = clock_timestamp()
+where tenant_id = @tenant_id
+  and id = @id
+  and attempt = @attempt
+  and status = 'running'
+  and lease_until > clock_timestamp()
+  and called_at is null
+  and cancel_requested_at is null
+returning id;
+
+-- name: settle_try :one
+-- The end of a call: status, bill, quota, answer and audit in one statement. Nothing when the claim is no longer in
+-- force, so a second settle does nothing. `lease_over` lets only a claim go whose worker has been silent for too long.
+with ended as (
+  update tries t
+  set
+    status = @status,
+    error_code = sqlc.narg(error_code),
+    stop_reason = sqlc.narg(stop_reason),
+    provider_status = sqlc.narg(provider_status),
+    provider_request_id = sqlc.narg(provider_request_id),
+    finished_at = clock_timestamp(),
+    lease_owner = null,
+    lease_until = null
+  where t.tenant_id = @tenant_id
+    and t.id = @id
+    and t.attempt = @attempt
+    and t.status = 'running'
+    and t.called_at is not null
+    and (not @lease_over::boolean or t.lease_until < clock_timestamp())
+  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved
+),
+billed as (
+  insert into usage_records (
+    tenant_id, id, purpose, run_id, try_id, session_id, user_id, model, input_tokens, output_tokens, cache_read_tokens,
+    cache_write_tokens, cost_usd, estimated
+  )
+  select
+    e.tenant_id, @usage_id, 'context_try', null, e.id, e.session_id, e.user_id, r.model, @input_tokens, @output_tokens,
+    @cache_read_tokens, @cache_write_tokens, sqlc.narg(cost_usd)::numeric, @estimated
+  from ended e
+  join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
+),
+paid as (
+  update quotas q
+  set reserved = q.reserved - e.reserved, used = q.used + @tokens::bigint
+  from ended e
+  where q.tenant_id = e.tenant_id and q.period = e.quota_period
+),
+kept as (
+  insert into try_payloads (tenant_id, try_id, answer, said, expires_at)
+  select
+    e.tenant_id, e.id, sqlc.narg(answer), sqlc.narg(said),
+    clock_timestamp() + make_interval(secs => @retention_seconds::float8)
+  from ended e
+),
+told as (
+  insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
+  select
+    e.tenant_id, @audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', @status, 'error', sqlc.narg(error_code))
+  from ended e
+  join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
+)
+select reserved
+from ended;
+
+-- name: correct_lost :one
+-- The figures of a call that was given up as lost came after all: the estimated bill gets them, once.
+with corrected as (
+  update usage_records u
+  set
+    input_tokens = @input_tokens,
+    output_tokens = @output_tokens,
+    cache_read_tokens = @cache_read_tokens,
+    cache_write_tokens = @cache_write_tokens,
+    cost_usd = sqlc.narg(cost_usd)::numeric,
+    estimated = false
+  from tries t
+  where t.tenant_id = @tenant_id
+    and t.id = @id
+    and t.attempt = @attempt
+    and t.status = 'lost'
+    and u.tenant_id = t.tenant_id
+    and u.try_id = t.id
+    and u.estimated
+  returning t.tenant_id, t.quota_period, t.reserved
+),
+paid as (
+  update quotas q
+  set used = q.used - c.reserved + @tokens::bigint
+  from corrected c
+  where q.tenant_id = c.tenant_id and q.period = c.quota_period
+)
+select reserved
+from corrected;
+
+-- name: end_uncalled :many
+-- The end of tries whose call never began: nothing is billed, the reservation is given back. One array a column.
+with ended as (
+  update tries t
+  set
+    status = @status,
+    error_code = @error_code,
+    cancel_requested_at = case when @status = 'cancelled' then coalesce(t.cancel_requested_at, clock_timestamp()) end,
+    finished_at = clock_timestamp(),
+    lease_owner = null,
+    lease_until = null
+  from (select unnest(@ids::uuid[]) as id, unnest(@audit_ids::uuid[]) as audit_id) n
+  where t.tenant_id = @tenant_id
+    and t.id = n.id
+    and t.status = @from_status
+    and t.called_at is null
+    and (sqlc.narg(attempt)::integer is null or t.attempt = sqlc.narg(attempt)::integer)
+  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, n.audit_id
+),
+released as (
+  update quotas q
+  set reserved = q.reserved - e.reserved
+  from (select e.quota_period, sum(e.reserved)::bigint as reserved from ended e group by e.quota_period) e
+  where q.tenant_id = @tenant_id and q.period = e.quota_period
+),
+told as (
+  insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
+  select
+    e.tenant_id, e.audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', @status, 'error', @error_code)
+  from ended e
+  join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
+)
+select id
+from ended;
+
+-- name: defer_try :one
+-- The provider did not take the call: it waits again, without its mark, while there is time.
+update tries
+set
+  status = 'queued',
+  deferrals = deferrals + 1,
+  not_before = clock_timestamp() + make_interval(secs => @delay_seconds::float8),
+  called_at = null,
+  lease_owner = null,
+  lease_until = null
+where tenant_id = @tenant_id
+  and id = @id
+  and attempt = @attempt
+  and status = 'running'
+  and deferrals < 5
+  and cancel_requested_at is null
+  and queue_expires_at > clock_timestamp() + make_interval(secs => @delay_seconds::float8)
+returning id;
+
+-- name: rescue_try :one
+-- Its worker fell silent before the call: another may have it.
+update tries
+set status = 'queued', rescues = rescues + 1, lease_owner = null, lease_until = null
+where tenant_id = @tenant_id
+  and id = @id
+  and attempt = @attempt
+  and status = 'running'
+  and lease_until < clock_timestamp()
+  and called_at is null
+  and cancel_requested_at is null
+  and rescues < 3
+returning id;
+
+-- name: hold_open_tries :many
+-- The tries of one id, batch, session or agent that have not ended, held until the transaction ends.
+select t.id, t.status
+from tries t
+where t.tenant_id = @tenant_id
+  and t.status in ('queued', 'running')
+  and (sqlc.narg(id)::uuid is null or t.id = sqlc.narg(id)::uuid)
+  and (sqlc.narg(batch_id)::uuid is null or t.batch_id = sqlc.narg(batch_id)::uuid)
+  and (sqlc.narg(session_id)::uuid is null or t.session_id = sqlc.narg(session_id)::uuid)
+  and (
+    sqlc.narg(agent_id)::uuid is null
+    or t.session_id in (
+      select s.id from sessions s where s.tenant_id = @tenant_id and s.agent_id = sqlc.narg(agent_id)::uuid
+    )
+  )
+order by t.id
+for update;
+
+-- name: hold_expired :many
+-- Tries that waited for too long, held until the transaction ends.
+select id
+from tries
+where tenant_id = @tenant_id and status = 'queued' and queue_expires_at < clock_timestamp()
+order by id
+limit @most
+for update skip locked;
+
+-- name: request_cancel :exec
+-- Ask the workers of running tries to end them.
+update tries
+set cancel_requested_at = clock_timestamp()
+where tenant_id = @tenant_id
+  and id = any (@ids::uuid[])
+  and status = 'running'
+  and cancel_requested_at is null;
+
+-- name: purge_texts :exec
+-- Take the texts of old tries out; what is left says which parts they changed.
+update try_requests
+set texts = null, purged_at = clock_timestamp()
+where tenant_id = @tenant_id and purged_at is null and expires_at < clock_timestamp();
+
+-- name: purge_answers :exec
+-- Take the answers of old tries out.
+delete from try_payloads
+where tenant_id = @tenant_id and expires_at < clock_timestamp();
+
+-- name: forget_tries :execrows
+-- Tries that ended long ago, without content by then. Their bills stay.
+delete from tries
+where tenant_id = @tenant_id and finished_at < clock_timestamp() - make_interval(secs => @age_seconds::float8);
+
+-- name: forget_try_requests :exec
+-- What no try is left for.
+delete from try_requests r
+where r.tenant_id = @tenant_id
+  and r.purged_at < clock_timestamp()
+  and not exists (select from tries t where t.tenant_id = r.tenant_id and t.request_id = r.id);
+
+-- name: forget_try_batches :exec
+-- Batches that no try is left of.
+delete from try_batches b
+where b.tenant_id = @tenant_id
+  and b.finished_at < clock_timestamp()
+  and not exists (select from try_requests r where r.tenant_id = b.tenant_id and r.batch_id = b.id);

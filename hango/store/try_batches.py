@@ -1,0 +1,87 @@
+"""Batches of tries on one base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from uuid import UUID
+
+from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
+from hango.messages import Usage
+from hango.store.connection import Scope
+from hango.store.db import try_batches as rows
+from hango.store.ids import new_id
+from hango.store.pages import DEFAULT_LIMIT, Page, id_of, page
+from hango.tries import TryBatch, TryStatus, TryUsage, VariantSum
+
+
+async def create(scope: Scope, session_id: UUID, base_id: UUID, label: str | None, tries: int) -> BatchID:
+    """A batch of the caller; its tries are made in the same transaction."""
+    batch_id = BatchID(new_id())
+    await rows.add_try_batch(
+        scope.conn,
+        tenant_id=scope.tenant_id,
+        id=batch_id,
+        session_id=session_id,
+        user_id=scope.user_id,
+        base_id=base_id,
+        label=label,
+        tries=tries,
+    )
+    return batch_id
+
+
+async def get(scope: Scope, batch_id: UUID) -> TryBatch | None:
+    """A batch of a session that is not deleted."""
+    row = await rows.get_try_batch(scope.conn, tenant_id=scope.tenant_id, id=batch_id)
+    return None if row is None else _batch(row)
+
+
+async def list_all(
+    scope: Scope, session_id: UUID, *, limit: int = DEFAULT_LIMIT, cursor: str | None = None
+) -> Page[TryBatch]:
+    """The batches of a session, the newest first."""
+    found = await rows.list_try_batches(
+        scope.conn, tenant_id=scope.tenant_id, session_id=session_id, before=id_of(cursor), most=limit + 1
+    )
+    return page(found, limit, _batch, lambda batch: batch.id)
+
+
+async def variants(scope: Scope, batch_id: UUID) -> list[VariantSum]:
+    """What the variants of a batch came to so far, in the order they were given."""
+    found = await rows.sum_variants(scope.conn, tenant_id=scope.tenant_id, batch_id=batch_id)
+    return [_variant(list(group)) for _, group in groupby(found, key=lambda row: row.variant)]
+
+
+def _variant(found: Sequence[rows.SumVariantsRow]) -> VariantSum:
+    """One variant out of its rows, one a status."""
+    tokens = Usage(
+        sum(row.input_tokens for row in found),
+        sum(row.output_tokens for row in found),
+        sum(row.cache_read_tokens for row in found),
+        sum(row.cache_write_tokens for row in found),
+    )
+    priced = any(row.priced for row in found)
+    cost = sum(row.cost_usd for row in found) if priced else None
+    usage = TryUsage(tokens, cost, any(row.estimated for row in found)) if any(row.billed for row in found) else None
+    return VariantSum(
+        variant=found[0].variant,
+        label=found[0].label,
+        counts={TryStatus(row.status): row.tries for row in found},
+        usage=usage,
+        tries=tuple(TryID(id) for id in sorted(id for row in found for id in row.ids)),
+    )
+
+
+def _batch(row: rows.GetTryBatchRow | rows.ListTryBatchesRow) -> TryBatch:
+    return TryBatch(
+        id=BatchID(row.id),
+        session_id=SessionID(row.session_id),
+        session_owner=UserID(row.session_owner),
+        base_id=BaseID(row.base_id),
+        label=row.label,
+        tries=row.tries,
+        remaining=row.remaining,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+    )
