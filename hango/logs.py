@@ -43,9 +43,11 @@ class Log(StrEnum):
     UNEXPECTED = "unexpected_error"  # a fault of hango: the caller got a 500
     FAILED = "failed"  # a foreseen failure of the server: a refused statement, a provider; the caller got a 5xx
     UNAVAILABLE = "unavailable"  # PostgreSQL is away or busy, or a bound of time ran out; the caller got a 503
-    REDIS_AWAY = "redis_away"  # requests pass without a rate limit until it is back
+    REDIS_AWAY = "redis_away"  # requests pass without a rate limit until it is back, and tries are found later
+    NOTIFICATIONS_AWAY = "notifications_away"  # waiting requests are not woken until PostgreSQL is back; then they look
     COUNTER_FAILED = "counter_failed"  # a provider's token counter did not answer; the estimate stands
     OVERRIDES_NOT_APPLIED = "overrides_not_applied"  # a stored set would leave no valid request; sent without it
+    POISON = "poison_message"  # a message in Redis that is none of this version's; dropped
     LIBRARY = "library"  # a warning of a library: its logger, its place, its constant text
 
 
@@ -59,6 +61,8 @@ class Fields(TypedDict, total=False):
     process: str
     version: str
     provider: str
+    fingerprint: str  # the first digits of a SHA-256
+    bytes: int
     tenant_id: UUID
     user_id: UUID
     key_id: UUID
