@@ -188,12 +188,12 @@ class TooManyTries(RateLimited):
 class ProviderFault(StrEnum):
     """How a provider failed. The values are codes of a try."""
 
-    UNREACHABLE = "provider_unreachable"  # no answer began: refused, reset, no such host
+    UNREACHABLE = "provider_unreachable"  # no connection, nothing was sent: refused, no such host
     RATE_LIMITED = "provider_rate_limited"  # 429: the call was not taken
     OVERLOADED = "provider_overloaded"  # 529: the call was not taken
     REFUSED = "provider_refused"  # any other 4xx
     ERROR = "provider_error"  # 5xx, and statuses that say neither yes nor no
-    PROTOCOL = "provider_protocol"  # an answer that is cut or cannot be read
+    PROTOCOL = "provider_protocol"  # an answer that is cut, even before it began, or cannot be read
     TOO_LARGE = "response_too_large"
 
 

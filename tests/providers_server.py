@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -100,3 +101,64 @@ async def hangs_up(request: web.Request) -> web.StreamResponse:
     assert request.transport is not None
     request.transport.close()
     return response
+
+
+async def crawls(request: web.Request) -> web.StreamResponse:
+    """Sends its headers letter by letter, for ever."""
+    assert request.transport is not None
+    request.transport.write(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        for letter in b"x-a: b\r\n":
+            request.transport.write(bytes([letter]))
+            await asyncio.sleep(0.05)
+
+
+def writes(*raw: bytes) -> Answer:
+    """Puts bytes on the connection as they are, then closes it."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        for one in raw:
+            request.transport.write(one)
+        request.transport.close()
+        return web.StreamResponse()
+
+    return answer
+
+
+def packed(body: Any, *, status: int = 200) -> Answer:
+    """Answers with gzip though nobody asked for it."""
+    return says(gzip.compress(json.dumps(body).encode()), status=status, headers={"content-encoding": "gzip"})
+
+
+def message(*content: dict[str, Any] | str, stop_reason: str = "end_turn", **usage: Any) -> dict[str, Any]:
+    """An answer in the words of Anthropic's Messages API; its usage is 12 tokens read and 3 said, or as given."""
+    return {
+        "id": "msg_01",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [{"type": "text", "text": one} if isinstance(one, str) else one for one in content],
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 12, "output_tokens": 3} | usage,
+    }
+
+
+def chat(content: Any = None, finish_reason: str = "stop", usage: Any = None, **said: Any) -> dict[str, Any]:
+    """An answer in the words of Chat Completions; its usage is 12 tokens read and 3 said, or as given."""
+    return {
+        "id": "chatcmpl-01",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "gpt-5",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": content} | said,
+                "finish_reason": finish_reason,
+                "logprobs": None,
+            }
+        ],
+        "usage": {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15} if usage is None else usage,
+    }

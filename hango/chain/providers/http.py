@@ -10,6 +10,7 @@ import asyncio
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 
 import aiohttp
 
@@ -61,36 +62,35 @@ class Http:
         Raises ProviderTimeout, and ProviderFailed for anything but a 200 with at most `max_bytes`. Nothing of the
         exchange is left when this ends, however it ends: the connection is closed or whole.
         """
-        status: int | None = None
-        id: str | None = None
+        answer: aiohttp.ClientResponse | None = None
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 answer = await self._open().post(
                     url,
-                    data=body,
+                    # In pieces: what was handed over as a whole would still go out after the call has ended.
+                    data=BytesIO(body),
                     headers={"content-type": "application/json", "accept-encoding": "identity", **headers},
                     allow_redirects=False,
                 )
-                status, id = answer.status, request_id(answer.headers)
-                try:
-                    if status != 200:
-                        raise as_failure(provider, status, answer.headers, await _error_text(answer), self.hidden)
-                    read = await _read(provider, answer, max_bytes or self._max_bytes)
-                    return Answer(read, id)
-                finally:
-                    # A whole answer has given its connection back already; any other connection ends here.
-                    answer.close()
-        except TimeoutError:
+                if answer.status != 200:
+                    raise as_failure(provider, answer.status, answer.headers, await _error_text(answer), self.hidden)
+                read = await _read(provider, answer, max_bytes or self._max_bytes)
+                return Answer(read, request_id(answer.headers))
+        except TimeoutError as error:
+            if answer is not None and answer.status != 200:
+                raise as_failure(provider, answer.status, answer.headers, b"", self.hidden) from None
             if limit.expired():
                 raise ProviderTimeout(f"Provider '{provider}' did not answer within {seconds:g} s.") from None
-            raise _unreachable(provider, "TimeoutError") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            # The text of the error may hold the address with what stands in it: its class is enough.
-            if status is None and not isinstance(error, aiohttp.ClientResponseError):
-                raise _unreachable(provider, type(error).__name__) from None
-            message = f"The answer of provider '{provider}' was cut or is no HTTP ({type(error).__name__})."
-            raise ProviderFailed(message, fault=ProviderFault.PROTOCOL, http_status=status, request_id=id) from None
+            raise _cut(provider, error, answer) from None
+        except (aiohttp.ClientConnectorError, ValueError) as error:
+            raise _unreachable(provider, error) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _cut(provider, error, answer) from None
+        finally:
+            # A whole answer has given its connection back already; any other connection ends here.
+            if answer is not None:
+                answer.close()
 
     async def close(self) -> None:
         if self._session is not None:
@@ -110,10 +110,20 @@ class Http:
         return self._session
 
 
-def _unreachable(provider: str, why: str) -> ProviderFailed:
-    setting = f"HANGO_{provider.upper()}_BASE_URL"
+# The text of an error may hold the address with what stands in it: its class is enough.
+
+
+def _unreachable(provider: str, error: Exception) -> ProviderFailed:
+    """There was no connection, so that nothing has been sent."""
+    setting, why = f"HANGO_{provider.upper()}_BASE_URL", type(error).__name__
     message = f"Provider '{provider}' cannot be reached ({why}): check the network and {setting}."
     return ProviderFailed(message, fault=ProviderFault.UNREACHABLE)
+
+
+def _cut(provider: str, error: Exception, answer: aiohttp.ClientResponse | None) -> ProviderFailed:
+    """The connection ended too early, before an answer or in it. What was sent may have been taken."""
+    message = f"The answer of provider '{provider}' was cut or is no HTTP ({type(error).__name__})."
+    return _spoilt(message, ProviderFault.PROTOCOL, answer)
 
 
 async def _read(provider: str, answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
@@ -127,8 +137,9 @@ async def _read(provider: str, answer: aiohttp.ClientResponse, max_bytes: int) -
     return read
 
 
-def _spoilt(message: str, fault: ProviderFault, answer: aiohttp.ClientResponse) -> ProviderFailed:
-    return ProviderFailed(message, fault=fault, http_status=answer.status, request_id=request_id(answer.headers))
+def _spoilt(message: str, fault: ProviderFault, answer: aiohttp.ClientResponse | None) -> ProviderFailed:
+    status, id = (answer.status, request_id(answer.headers)) if answer is not None else (None, None)
+    return ProviderFailed(message, fault=fault, http_status=status, request_id=id)
 
 
 async def _error_text(answer: aiohttp.ClientResponse) -> bytes:
