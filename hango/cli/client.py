@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 
@@ -21,6 +22,8 @@ from hango.config import Settings
 CONNECT_SECONDS = 5.0
 # An inspect of the longest sessions stays far under it; an import has no limit, the server may need minutes.
 ANSWER_SECONDS = 60.0
+# Between two questions to an API that is away for a moment, where it does not say itself how long.
+PAUSE_SECONDS = 0.5
 PROBLEM_JSON = "application/problem+json"
 
 
@@ -35,9 +38,13 @@ class Changed(Failure):
 class Refused(Failure):
     """The API's refusal; `reason` is its closed code."""
 
-    def __init__(self, sentence: str, *, reason: str, more: Sequence[str] = ()) -> None:
-        super().__init__(sentence, more=more)
+    def __init__(self, sentence: str, *, reason: str, more: Sequence[str] = (), pause: float | None = None) -> None:
+        super().__init__(sentence, more=more, pause=pause)
         self.reason = reason
+
+
+class Unanswered(Failure):
+    """The request went out and no reply came: whether it was carried out is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +91,20 @@ class Client:
         self._http.close()
 
     def get(
-        self, path: str, query: Mapping[str, str | int | None] | None = None, *, missing: str | None = None
+        self,
+        path: str,
+        query: Mapping[str, str | int | None] | None = None,
+        *,
+        missing: str | None = None,
+        wait: float = 0.0,
     ) -> bytes:
-        """The body of a reply to GET. `missing` is the sentence for a 404."""
+        """The body of a reply to GET. `missing` is the sentence for a 404.
+
+        `wait` is how many seconds the API may hold the answer back, beside what it takes otherwise.
+        """
+        timeout = httpx2.Timeout(ANSWER_SECONDS + wait, connect=CONNECT_SECONDS)
         with _failures(self.access.url):
-            reply = self._http.get(path, params=_given(query))
+            reply = self._http.get(path, params=_given(query), timeout=timeout)
         return self._body(reply, missing)
 
     def get_tagged(self, path: str, *, missing: str | None = None) -> Tagged:
@@ -113,11 +129,24 @@ class Client:
             raise Changed(str(_refusal(reply, self.access.url)))
         return self._body(reply, missing)
 
-    def post(self, path: str, value: Any, *, missing: str | None = None) -> bytes:
-        """The body of a reply to POST."""
-        with _failures(self.access.url):
-            reply = self._http.post(path, json=value)
-        return self._body(reply, missing)
+    def post(
+        self,
+        path: str,
+        value: Any = None,
+        query: Mapping[str, str | int | None] | None = None,
+        *,
+        missing: str | None = None,
+    ) -> bytes:
+        """The body of a reply to POST; without a value the request has no body."""
+        return self._post(path, value, query, {}, missing)
+
+    def post_once(self, path: str, value: Any, *, missing: str | None = None) -> bytes:
+        """POST what must be carried out once: sent again when no reply comes, under the same Idempotency-Key."""
+        headers = {"Idempotency-Key": str(uuid4())}
+        try:
+            return self._post(path, value, None, headers, missing)
+        except Unanswered:
+            return self._post(path, value, None, headers, missing)
 
     def upload(
         self,
@@ -136,6 +165,18 @@ class Client:
                 headers={"Content-Type": "application/octet-stream"},
                 timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             )
+        return self._body(reply, missing)
+
+    def _post(
+        self,
+        path: str,
+        value: Any,
+        query: Mapping[str, str | int | None] | None,
+        headers: Mapping[str, str],
+        missing: str | None,
+    ) -> bytes:
+        with _failures(self.access.url):
+            reply = self._http.post(path, params=_given(query), json=value, headers=headers)
         return self._body(reply, missing)
 
     def _body(self, reply: httpx2.Response, missing: str | None) -> bytes:
@@ -165,17 +206,21 @@ def _failures(url: str) -> Iterator[None]:
         yield
     except (httpx2.ConnectError, httpx2.ConnectTimeout):
         raise Failure(
-            f"no API at {url}. Start one with `{own_command()} up`, or set HANGO_API_URL.", code=ExitCode.NO_API
+            f"no API at {url}. Start one with `{own_command()} up`, or set HANGO_API_URL.",
+            code=ExitCode.NO_API,
+            pause=PAUSE_SECONDS,
         ) from None
     except httpx2.TimeoutException:
-        raise Failure(
+        raise Unanswered(
             f"the API at {url} did not answer in {ANSWER_SECONDS:.0f} s. Try again.",
             code=ExitCode.WAIT_RAN_OUT,
+            pause=PAUSE_SECONDS,
         ) from None
     except httpx2.TransportError:
-        raise Failure(
+        raise Unanswered(
             f"the API at {url} broke the connection off. Look at its log, then try again.",
             code=ExitCode.NO_API,
+            pause=PAUSE_SECONDS,
         ) from None
     except httpx2.InvalidURL:
         raise Failure(f"{url} is no address of an API. Set HANGO_API_URL.") from None
@@ -195,7 +240,14 @@ def _refusal(reply: httpx2.Response, url: str) -> Failure:
     wait = reply.headers.get("Retry-After")
     if wait is not None and reply.status_code == HTTPStatus.TOO_MANY_REQUESTS:
         sentence += f" Try again in {wait} s."
-    return Refused(sentence, reason=str(problem.get("code")), more=more)
+    return Refused(sentence, reason=str(problem.get("code")), more=more, pause=_pause(reply))
+
+
+def _pause(reply: httpx2.Response) -> float | None:
+    if reply.status_code not in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
+        return None
+    wait = reply.headers.get("Retry-After", "")
+    return float(wait) if wait.isascii() and wait.isdecimal() else PAUSE_SECONDS
 
 
 def _problem(reply: httpx2.Response) -> dict[str, Any] | None:

@@ -36,31 +36,32 @@ def _content(content: msgspec.Raw) -> Iterator[Line]:
     """Text, a list of blocks, or a tool's definition."""
     first = bytes(content).lstrip()[:1]
     if first == b'"':
-        yield from _text(_string(content), "")
+        yield from _text(string(content), "")
     elif first == b"[":
         for i, block in enumerate(msgspec.json.decode(content, type=list[msgspec.Raw])):
             if i:
                 yield Line()
-            yield from _block(block)
+            yield from block_lines(block)
     else:
         yield from _json(content, "")
 
 
-def _block(raw: msgspec.Raw) -> Iterator[Line]:
+def block_lines(raw: msgspec.Raw) -> Iterator[Line]:
+    """One content block: its type and names, then what it holds."""
     if bytes(raw).lstrip()[:1] != b"{":
         yield from _json(raw, "")
         return
-    block = _fields(raw)
-    kind = _string(block.get("type"))
+    block = fields(raw)
+    kind = string(block.get("type"))
     yield Line.of(Span(one_line(" ".join(word for word in (kind or "block", *_names(block)) if word)), Style.STRONG))
     if (field := TEXT.get(kind)) and field in block:
-        yield from _text(_string(block[field]), INDENT)
-        if kind == "thinking" and (signature := _string(block.get("signature"))):
+        yield from _text(string(block[field]), INDENT)
+        if kind == "thinking" and (signature := string(block.get("signature"))):
             yield Line.of(f"{INDENT}(signed, {number(len(signature))} characters)")
     elif "source" in block:
         yield Line.of(INDENT + _source(block["source"]))
     elif kind == "redacted_thinking":
-        yield Line.of(f"{INDENT}(encrypted, {number(len(_string(block.get('data'))))} characters)")
+        yield Line.of(f"{INDENT}(encrypted, {number(len(string(block.get('data'))))} characters)")
     elif kind.endswith("tool_use"):
         yield from _json(block.get("input", msgspec.Raw(b"{}")), INDENT)
     elif kind.endswith("tool_result"):
@@ -71,10 +72,10 @@ def _block(raw: msgspec.Raw) -> Iterator[Line]:
 
 def _names(block: Mapping[str, msgspec.Raw]) -> Iterator[str]:
     """What tells one call from another: the tool, the id, the call that a result answers, a failure."""
-    yield _string(block.get("name"))
-    if call := _string(block.get("id")):
+    yield string(block.get("name"))
+    if call := string(block.get("id")):
         yield f"({call})"
-    if call := _string(block.get("tool_use_id")):
+    if call := string(block.get("tool_use_id")):
         yield f"for {call}"
     if bytes(block.get("is_error", msgspec.Raw(b""))) == b"true":
         yield "(error)"
@@ -89,11 +90,11 @@ def _result(content: msgspec.Raw | None) -> Iterator[Line]:
 
 
 def _source(raw: msgspec.Raw) -> str:
-    source = _fields(raw) if bytes(raw).lstrip()[:1] == b"{" else {}
-    kind = one_line(_string(source.get("media_type")) or _string(source.get("type")) or "file")
-    if url := _string(source.get("url")):
+    source = fields(raw) if bytes(raw).lstrip()[:1] == b"{" else {}
+    kind = one_line(string(source.get("media_type")) or string(source.get("type")) or "file")
+    if url := string(source.get("url")):
         return f"{kind}: {one_line(url)}"
-    return f"({kind}, {number(len(_string(source.get('data'))))} characters; --json has them)"
+    return f"({kind}, {number(len(string(source.get('data'))))} characters; --json has them)"
 
 
 def _text(text: str, indent: str) -> Iterator[Line]:
@@ -106,11 +107,12 @@ def _json(raw: msgspec.Raw, indent: str) -> Iterator[Line]:
     yield from _text(msgspec.json.format(bytes(raw), indent=2).decode(), indent)
 
 
-def _fields(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
+def fields(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
+    """The fields of a JSON object."""
     return msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
 
 
-def _string(raw: msgspec.Raw | None) -> str:
+def string(raw: msgspec.Raw | None) -> str:
     """The text of a JSON string; empty for anything else."""
     if raw is None or bytes(raw).lstrip()[:1] != b'"':
         return ""

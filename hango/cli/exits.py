@@ -30,10 +30,21 @@ _MEANINGS = {
 
 
 class Failure(Exception):
-    """A command cannot go on. `sentence` is for people; `more` holds further faults, one line each."""
+    """A command cannot go on. `sentence` is for people; `more` holds further faults, one line each.
 
-    def __init__(self, sentence: str, *, code: ExitCode = ExitCode.REFUSED, more: Sequence[str] = ()) -> None:
+    `pause` is set where the same question may be answered after so many seconds.
+    """
+
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        code: ExitCode = ExitCode.REFUSED,
+        more: Sequence[str] = (),
+        pause: float | None = None,
+    ) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.code = code
         self.more = tuple(more)
+        self.pause = pause

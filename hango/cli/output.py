@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -87,6 +89,23 @@ def emit_reply(body: bytes) -> None:
             return
         out.flush()
         out.buffer.write(body if body.endswith(b"\n") else body + b"\n")
+
+
+def emit_csv(rows: Iterable[Sequence[object]]) -> None:
+    """Write rows of comma-separated values. On a terminal, what could act there is shown by its number.
+
+    Raises Failure when it cannot be written.
+    """
+    with _stdout() as out:
+        made = io.StringIO()
+        write = csv.writer(made, lineterminator="\n").writerow
+        for row in rows:
+            write([text.one_line(str(cell)) for cell in row] if out.isatty() else row)
+        if out.isatty():
+            _write(out, made.getvalue())
+            return
+        out.flush()
+        out.buffer.write(made.getvalue().encode())
 
 
 def note(words: str) -> None:

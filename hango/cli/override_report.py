@@ -29,7 +29,7 @@ def lines(before: Snapshot, after: Snapshot, width: int) -> Iterator[Line]:
         yield Line.of(Span(head, style), Span(cut(words, max(LEAST_TEXT, width - cells(head))), style))
     if len(changed) > MOST_ROWS:
         yield Line.of(f" … and {number(len(changed) - MOST_ROWS)} more")
-    yield Line.of(Span(_total(before.total_after, after.total_after), Style.STRONG), " (estimated)")
+    yield Line.of(Span(f"total {effect(before.total_after, after.total_after)}", Style.STRONG), " (estimated)")
     cached = [part.id for part in changed if (was := old.get(part.id)) is not None and was.cached_prefix]
     if cached:
         words = f"the cached prefix changes at {one_line(cached[0])}: the next call writes it anew"
@@ -148,11 +148,12 @@ def _words(part: Part) -> tuple[str, str, Style]:
     return ("[x]", "included", Style.PLAIN) if part.sent else ("[!]", "included, not sent", Style.FAULT)
 
 
-def _total(before: int, after: int) -> str:
+def effect(before: int, after: int) -> str:
+    """What overrides cost or save."""
     if before == after:
-        return f"total {number(after)} tokens, as before"
+        return f"{number(after)} tokens, as before"
     change = f"{number(before - after)} saved" if after < before else f"{number(after - before)} more"
-    return f"total {number(before)} → {number(after)} tokens, {change}"
+    return f"{number(before)} → {number(after)} tokens, {change}"
 
 
 def _count(many: int, thing: str) -> str:

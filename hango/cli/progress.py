@@ -30,24 +30,31 @@ class Progress:
             self.sent += len(chunk)
             if self.shown and time.monotonic() - self._drawn_at >= REDRAW_SECONDS:
                 self._drawn_at = time.monotonic()
-                self._draw(self.line())
+                overwrite(self.line())
         if self.shown:
-            self._draw(f"{self.word} {megabytes(self.sent)} MB sent, waiting for the answer")
+            overwrite(f"{self.word} {megabytes(self.sent)} MB sent, waiting for the answer")
 
     def clear(self) -> None:
         if self.shown:
-            self._draw("")
+            overwrite("")
 
     def line(self) -> str:
         if not self.total:
             return f"{self.word} {megabytes(self.sent)} MB"
         share = min(1.0, self.sent / self.total)
-        bar = "█" * round(share * BAR)
-        return f"{self.word} {bar:░<{BAR}} {megabytes(self.sent)} of {megabytes(self.total)} MB  {share:.0%}"
+        return f"{self.word} {bar(share)} {megabytes(self.sent)} of {megabytes(self.total)} MB  {share:.0%}"
 
-    def _draw(self, line: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{line[: output.width() - 1]}")
-        sys.stderr.flush()
+
+def bar(share: float) -> str:
+    """A bar that is filled by a share from 0 to 1."""
+    filled = "█" * round(share * BAR)
+    return f"{filled:░<{BAR}}"
+
+
+def overwrite(line: str) -> None:
+    """Write a line of ours over the last one of the terminal behind stderr."""
+    sys.stderr.write(f"\r\x1b[K{line[: output.width() - 1]}")
+    sys.stderr.flush()
 
 
 def megabytes(count: int) -> str:

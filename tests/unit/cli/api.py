@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ class Answer:
     status: int = 200
     media_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0  # until it answers
+    lost: bool = False  # the request arrives, and the connection is closed without an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,15 @@ class Asked:
     key: str | None
     body: bytes
     if_match: str | None = None
+    idempotency_key: str | None = None
 
 
 @dataclass(slots=True)
 class Scripted:
     url: str
-    answers: dict[str, Answer]  # by the start of "METHOD path?query"; the longest start that fits
+    # By the start of "METHOD path?query"; the longest start that fits. Of several answers each is given once, in
+    # order, and the last one from then on.
+    answers: Mapping[str, Answer | list[Answer]]
     asked: list[Asked] = field(default_factory=list)
 
 
@@ -48,7 +54,7 @@ def problem(status: int, code: str, detail: str, **more: Any) -> Answer:
 
 
 @contextmanager
-def serving(answers: dict[str, Answer]) -> Iterator[Scripted]:
+def serving(answers: Mapping[str, Answer | list[Answer]]) -> Iterator[Scripted]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -72,15 +78,25 @@ def serving(answers: dict[str, Answer]) -> Iterator[Scripted]:
 
         def _answer(self, body: bytes) -> None:
             line = f"{self.command} {self.path}"
-            scripted.asked.append(Asked(line, self.headers.get("Authorization"), body, self.headers.get("If-Match")))
-            fits = max((start for start in scripted.answers if line.startswith(start)), key=len)
-            answer = scripted.answers[fits]
+            of = self.headers.get
+            scripted.asked.append(Asked(line, of("Authorization"), body, of("If-Match"), of("Idempotency-Key")))
+            answer = self._next(line)
+            time.sleep(answer.seconds)
+            if answer.lost:
+                self.close_connection = True
+                return
             self.send_response(answer.status)
             headers = {"Content-Type": answer.media_type, "Content-Length": str(len(answer.body)), **answer.headers}
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(answer.body)
+
+        def _next(self, line: str) -> Answer:
+            found = scripted.answers[max((start for start in scripted.answers if line.startswith(start)), key=len)]
+            if isinstance(found, Answer):
+                return found
+            return found.pop(0) if len(found) > 1 else found[0]
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""
