@@ -27,6 +27,7 @@ COMMANDS = {
     "agents": Entry("hango.cli.agents", "agents", "List agents."),
     "config": Entry("hango.cli.config_cmd", "config", "Show the settings in force, and where each came from."),
     "serve": Entry("hango.cli.serve", "serve", "Start one API process."),
+    "worker": Entry("hango.cli.worker", "worker", "Start one worker process, which makes the model calls of tries."),
     "migrate": Entry("hango.cli.serve", "migrate_app", "Bring the database up, down, or show where it stands."),
     "tenant": Entry("hango.cli.serve", "tenant_app", "Create tenants. Needs the database, not the API."),
 }

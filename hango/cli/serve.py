@@ -6,8 +6,6 @@ import asyncio
 import json
 import signal
 import socket
-import sys
-from dataclasses import replace
 from types import FrameType
 from typing import Annotated
 
@@ -15,10 +13,10 @@ import typer
 
 from hango.cli import output
 from hango.cli.api_process import listen
+from hango.cli.child import told_services
 from hango.cli.output import Line
 from hango.cli.services import all_services, database, owner_url
 from hango.config import Settings
-from hango.config.values import SecretUrl
 from hango.errors import Conflict
 from hango.migrations import runner
 from hango.store import system
@@ -59,11 +57,9 @@ def serve_for_up(settings: Settings, fd: int) -> None:
     """The child of `hango up`: it loads its libraries while the services start, then hears where they are."""
     import hango.api.app  # noqa: F401
 
-    told = sys.stdin.readline()
-    if not told:  # the parent ended before it had services
+    named = told_services(settings)
+    if named is None:
         return
-    urls = json.loads(told)
-    named = replace(settings, database_url=SecretUrl(urls["database_url"]), redis_url=SecretUrl(urls["redis_url"]))
     with socket.socket(fileno=fd) as listener:
         run_api(named, listener)
 

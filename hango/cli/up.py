@@ -1,4 +1,4 @@
-"""`hango up`: services, migrations, demo tenant and API with one command; all of them end with it."""
+"""`hango up`: services, migrations, demo tenant, API and a worker with one command; all of them end with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -18,12 +18,14 @@ import typer
 import hango
 from hango.cli import output
 from hango.cli.api_process import ApiProcess, listen, url_of
+from hango.cli.child import Child
 from hango.cli.demo import Demo, ensure_demo
 from hango.cli.embedded.account import unusable
 from hango.cli.embedded.process import command_line, wait_until
 from hango.cli.output import Line, Span, Style
 from hango.cli.own_command import own_command
 from hango.cli.watch import Part, watch
+from hango.cli.worker_process import WorkerProcess
 from hango.config import Settings, dotenv
 from hango.errors import Conflict
 
@@ -47,10 +49,13 @@ def up(
         raise Conflict("--fresh throws away embedded data only; empty the database of HANGO_DATABASE_URL yourself.")
     try:
         with alone(settings), listening(settings) as listener:
-            api = ApiProcess(listener, environment(settings, written), settings.home / "api.log")
-            with ending(api):
-                api.load()
-                run(settings, api, fresh=fresh, started=started)
+            given = environment(settings, written)
+            api = ApiProcess(settings.home, given, listener)
+            children: list[Child] = [api, WorkerProcess(settings.home, given)]
+            with ending(children):
+                for child in children:
+                    child.load()
+                run(settings, children, url_of(listener), fresh=fresh, started=started)
     except KeyboardInterrupt:
         output.note("hango: ended.")
 
@@ -70,7 +75,7 @@ def end_in_order() -> None:
         signal.signal(sign, end)
 
 
-def run(settings: Settings, api: ApiProcess, *, fresh: bool, started: float) -> None:
+def run(settings: Settings, children: Sequence[Child], url: str, *, fresh: bool, started: float) -> None:
     """Everything else, in order, then the watch over it."""
     # Loaded beside the API, which needs the longest.
     from hango.cli.services import all_services
@@ -78,17 +83,17 @@ def run(settings: Settings, api: ApiProcess, *, fresh: bool, started: float) -> 
 
     if fresh:
         Demo.forget(settings.home)
-    url = url_of(api.listener)
     output.note(f"hango: starting; data and logs are in {settings.home}")
-    with all_services(settings, share=False, fresh=fresh) as services, ending(api):
+    with all_services(settings, share=False, fresh=fresh) as services, ending(children):
         for part in services.embedded:
             output.note(f"hango: {part.name} is ready")
         if done := runner.up(services.owner_url.reveal()):
             output.note(f"hango: {len(done)} migrations applied")
-        api.on(services.settings)
-        api.start()
+        for child in children:
+            child.on(services.settings)
+            child.start()
         demo = ensure_demo(services.settings, url)
-        parts: tuple[Part, ...] = (*services.embedded, api)
+        parts: tuple[Part, ...] = (*services.embedded, *children)
         remember(settings, url, demo, parts)
         output.emit(greeting(url, demo, time.monotonic() - started))
         watch(parts, lambda: remember(settings, url, demo, parts))
@@ -129,21 +134,28 @@ def alone(settings: Settings) -> Iterator[None]:
 
 
 @contextmanager
-def ending(api: ApiProcess) -> Iterator[None]:
+def ending(children: Sequence[Child]) -> Iterator[None]:
     try:
         yield
     finally:
-        api.stop()
+        for child in children:
+            child.tell_to_end()
+        for child in children:
+            child.stop()
 
 
 def end_leftovers(settings: Settings) -> None:
-    """An API whose `hango up` was killed: its port is free afterwards. The services look after themselves."""
+    """Children whose `hango up` was killed: the port is free afterwards. The services look after themselves."""
     pids = recorded(settings).get("pids")
-    pid = pids.get("api") if isinstance(pids, dict) else None
-    if not isinstance(pid, int):
-        return
+    for kind in (ApiProcess, WorkerProcess):
+        pid = pids.get(kind.word) if isinstance(pids, dict) else None
+        if isinstance(pid, int):
+            end_leftover(kind, pid)
+
+
+def end_leftover(kind: type[Child], pid: int) -> None:
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        if "-m hango serve" not in command_line(pid):
+        if not kind.is_one(command_line(pid)):
             return
         os.kill(pid, sign)
         wait_until(lambda: not command_line(pid), END_SECONDS)
@@ -158,7 +170,7 @@ def recorded(settings: Settings) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def remember(settings: Settings, url: str, demo: Demo, parts: tuple[Part, ...]) -> None:
+def remember(settings: Settings, url: str, demo: Demo, parts: Sequence[Part]) -> None:
     """For the command line, scripts and tests. Whole or not at all, and for this account only."""
     pids = {"up": os.getpid(), **{part.word: part.pid for part in parts}}
     fresh = settings.up_file.with_suffix(".new")
@@ -169,7 +181,7 @@ def remember(settings: Settings, url: str, demo: Demo, parts: tuple[Part, ...]) 
 
 
 def environment(settings: Settings, written: Mapping[str, str]) -> dict[str, str]:
-    """The API's: the caller's, with the settings of `.env` behind it. It has no use for the owner's address."""
+    """The children's: the caller's, with the settings of `.env` behind it. They have no use for the owner's address."""
     caller = {name: value for name, value in os.environ.items() if value or name not in written}  # noqa: TID251
     found = {name: value for name, value in written.items() if name.startswith("HANGO_")} | caller
     found.pop("HANGO_MIGRATE_DATABASE_URL", None)

@@ -30,15 +30,11 @@ def require_bound(dsn: str) -> None:
     else:
         assert found is not None, "the current role exists"
         name, sees_all, owns = found
-        if sees_all:
+        if sees_all or owns:
+            what = "is a superuser or has BYPASSRLS" if sees_all else "owns tables"
             raise Conflict(
-                f"The role {name} of HANGO_DATABASE_URL is a superuser or has BYPASSRLS, so row level security would not"
-                " hold: use hango_app."
-            )
-        if owns:
-            raise Conflict(
-                f"The role {name} of HANGO_DATABASE_URL owns tables, so row level security would not hold: use hango_app,"
-                " and name the owner in HANGO_MIGRATE_DATABASE_URL."
+                f"The role {name} of HANGO_DATABASE_URL {what}, so row level security would not hold for it: connect as"
+                " hango_app, and name the owner in HANGO_MIGRATE_DATABASE_URL."
             )
         return
     raise failure
