@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from hango.agent_definition import AgentDefinition, Builtin
 from hango.chain.deps import MAX_HEAD_CHARS, Deps
 from hango.chain.middleware.memory import MAX_FILES
-from hango.chain.state import UNCHANGED, State, Wanted
+from hango.chain.state import UNCHANGED, State, Trunk, Wanted
 from hango.digests import MessageDigest
 from hango.domain import AgentID, FileVersion, SessionID
 from hango.errors import Invalid, NotFound, Reason
@@ -16,6 +17,8 @@ from hango.store.connection import Scope
 from hango.store.context_bases import CurrentBase
 
 NO_SESSION = SessionID(UUID(int=0))
+# A learnt factor changes a little with every call: what is worked out from it may stay for a while.
+FACTOR_DIGITS = 2
 
 
 async def current(scope: Scope, session_id: SessionID) -> CurrentBase:
@@ -48,35 +51,58 @@ async def build_state(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wante
     """A fresh state of a base, as a run starts with it, and what a caller wants changed.
 
     `until` ends the history after that seq; when the summary covers it, the summary is left out and the covered
-    messages are sent. Raises Invalid (`unknown_part`) when there is no such message.
+    messages are sent. Raises Invalid: `unknown_part` when there is no such message, `bad_model` for no such model.
     """
-    summary, until = base.summary, wanted.until
-    if until is not None:
-        if not 0 < until <= base.through_seq:
-            message = f"There is no message {until}: the session ends with message {base.through_seq}."
-            raise Invalid.because(Reason.UNKNOWN_PART, message, pointer="/until")
-        if summary is not None and until <= summary.through_seq:
-            summary = None
-    agent = await deps.definition(scope, base.agent_version_id)
-    row = deps.models.row(agent.model)
-    after, through = summary.through_seq if summary else 0, until or base.through_seq
+    check_until(base, wanted)
+    trunk = await build_trunk(scope, deps, base, trunk_of(base, wanted), through=wanted.until or base.through_seq)
+    return trunk.with_wanted(wanted)
+
+
+def check_until(base: CurrentBase, wanted: Wanted) -> None:
+    """Raise Invalid (`unknown_part`) when the base has no message to end with."""
+    if wanted.until is not None and not 0 < wanted.until <= base.through_seq:
+        message = f"There is no message {wanted.until}: the session ends with message {base.through_seq}."
+        raise Invalid.because(Reason.UNKNOWN_PART, message, pointer="/until")
+
+
+def trunk_of(base: CurrentBase, wanted: Wanted) -> Trunk:
+    """Which state calls like this one have in common."""
+    covered = base.summary is not None and wanted.until is not None and wanted.until <= base.summary.through_seq
+    return Trunk(wanted.model, without_summary=covered)
+
+
+async def build_trunk(scope: Scope, deps: Deps, base: CurrentBase, trunk: Trunk, *, through: int) -> State:
+    """The state of all calls on a base that differ in no more than their wishes. Raises Invalid (`bad_model`)."""
+    summary = None if trunk.without_summary else base.summary
+    own = await deps.definition(scope, base.agent_version_id)
+    agent = own if trunk.model in (None, own.model) else _with_model(deps, own, str(trunk.model))
+    row, learnt = deps.models.row(agent.model), base.factors.get(agent.model)
+    dialect = deps.providers.get(agent.provider).dialect_for(agent.model_name)
+    after = summary.through_seq if summary else 0
     history: list[MessageDigest] = []
     if through > after:
         history = await messages.digests(scope, base.session_id, after_seq=after, through_seq=through)
     return State(
         session_id=base.session_id,
         agent=agent,
-        dialect=deps.providers.get(agent.provider).dialect_for(agent.model_name),
+        dialect=dialect,
         messages=tuple(history),
         summary=summary,
         files={file.path: file for file in await _files(scope, deps, agent, base)},
         saved=base.overrides,
-        wanted=wanted,
         last_seq=base.through_seq,
         window=row.window,
-        factor=row.factor,
+        factor=row.factor if learnt is None else round(learnt.factor, FACTOR_DIGITS),
+        calibrated_from=0 if learnt is None else learnt.calls,
+        own_model=own.model,
         prefill=row.prefill,
     )
+
+
+def _with_model(deps: Deps, own: AgentDefinition, model: str) -> AgentDefinition:
+    """The agent as another model gets it, which may write less at once. Raises Invalid (`bad_model`)."""
+    most = deps.models.row(model).output_limit
+    return replace(own, model=model, max_output_tokens=min(own.max_output_tokens, most))
 
 
 async def _files(scope: Scope, deps: Deps, agent: AgentDefinition, base: CurrentBase) -> list[FileVersion]:

@@ -59,9 +59,13 @@ async def draft_base(scope: Scope, deps: Deps, base: CurrentBase, wanted: Wanted
     """
     async with bounded(deps.settings.before_run_max):
         state = await bases.build_state(scope, deps, base, wanted)
-        chain = build_chain(state.agent.builtin)
-        await chain.before_run(state, scope)
-    capture = Capture()
+        await build_chain(state.agent.builtin).before_run(state, scope)
+    return await draft_state(base, state)
+
+
+async def draft_state(base: CurrentBase, state: State) -> Drafted:
+    """Draft the call of a state on which `before_run` is done. Reads nothing. Raises Invalid (as `draft_base`)."""
+    chain, capture = build_chain(state.agent.builtin), Capture()
     await chain.model_call(state, chain.draft(state), capture)
     assert capture.draft is not None, "a slot did not call on"
     done = replace(capture.draft, problems=problems.find(capture.draft, state.agent, state.dialect))
@@ -97,8 +101,11 @@ async def look(
     agent = await deps.definition(scope, base.agent_version_id)
     if count and deps.providers.counter(agent.provider) is not None:
         return None
-    key = frames.key_of(base)
+    learnt = base.factors.get(agent.model)
+    key = frames.key_of(base, None if learnt is None else round(learnt.factor, bases.FACTOR_DIGITS))
     frame = deps.frames.get(key)
+    if frame is not None and learnt is not None:
+        frame = frames.calibrated(frame, learnt.calls)
     if frame is None:
         drafted = await draft_base(scope, deps, base)
         frame = frames.frame_of(estimated_snapshot(drafted, HEAD), drafted.draft, drafted.state.factor)
@@ -116,7 +123,12 @@ async def load_bodies(scope: Scope, drafted: Drafted) -> Bodies:
     seqs = [item.seq for item in drafted.draft.messages if item.seq > 0]
     if not seqs:
         return {}
-    found = await messages.bodies(scope, drafted.session_id, after_seq=seqs[0] - 1, through_seq=seqs[-1])
+    return await read_bodies(scope, drafted.session_id, seqs[0] - 1, seqs[-1])
+
+
+async def read_bodies(scope: Scope, session_id: SessionID, after_seq: int, through_seq: int) -> Bodies:
+    """The blocks of a session's messages after one seq and through another."""
+    found = await messages.bodies(scope, session_id, after_seq=after_seq, through_seq=through_seq)
     return {seq: read_content(content) for seq, content in found.items()}
 
 
@@ -173,6 +185,7 @@ def estimated_snapshot(drafted: Drafted, window: Window = WHOLE) -> Snapshot:
         would_compact=draft.would_compact,
         compact_at=draft.compact_at,
         window=state.window,
+        calibrated_from=state.calibrated_from,
         problems=[snapshot.problem(detail) for detail in draft.problems],
         stale=[snapshot.stale_override(stale) for stale in draft.stale],
         request_sha256=drafted.sha256,

@@ -9,10 +9,11 @@ from typing import Any
 from hango.agent_definition import AgentDefinition
 from hango.chain.frames import MAX_FRAMES, Frame
 from hango.chain.kept import Kept
+from hango.chain.kept_bases import MAX_BASES, KeptBase
 from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
 from hango.config import Settings
-from hango.domain import AgentVersionID, FileVersion, FileVersionID
+from hango.domain import AgentVersionID, BaseID, FileVersion, FileVersionID, TenantID
 from hango.errors import NotFound
 from hango.store import agents
 from hango.store import files as file_versions
@@ -39,6 +40,7 @@ class Deps:
     models: Models
     counts: Kept[str, int] = field(default_factory=lambda: Kept(MAX_COUNTS))  # by request hash
     frames: Kept[tuple[Any, ...], Frame] = field(default_factory=lambda: Kept(MAX_FRAMES))
+    bases: Kept[tuple[TenantID, BaseID], KeptBase] = field(default_factory=lambda: Kept(MAX_BASES))
     _definitions: Kept[AgentVersionID, AgentDefinition] = field(default_factory=lambda: Kept(MAX_DEFINITIONS))
     _files: Kept[tuple[FileVersionID, int], FileVersion] = field(default_factory=lambda: Kept(MAX_FILES))
 

@@ -6,6 +6,7 @@ out of date. With one, an inspect costs no more than reading the messages that i
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,9 +51,10 @@ class Frame:
     last_seq: int
 
 
-def key_of(base: CurrentBase) -> Key:
-    """All that the next request is made of, by id."""
+def key_of(base: CurrentBase, factor: float | None) -> Key:
+    """All that the next request is made of, by id, and the factor that was learnt for its model."""
     return (
+        factor,
         base.session_id,
         base.agent_version_id,
         base.through_seq,
@@ -83,6 +85,11 @@ def _odd(draft: Draft, size: Size, factor: float) -> dict[int, Part]:
         for item, part, tokens in zip(shown, parts, plain_tokens(shown, factor), strict=True)
         if item.seq <= 0 or not part.sent or part.override != "none" or part.tokens != tokens
     }
+
+
+def calibrated(frame: Frame, calls: int) -> Frame:
+    """The same frame after more calls that taught no other factor."""
+    return dataclasses.replace(frame, head=replace(frame.head, calibrated_from=calls))
 
 
 def stretch(frame: Frame, window: Window) -> tuple[int, int]:

@@ -33,11 +33,22 @@ class Repair:
     problems: tuple[Detail, ...]
 
 
-def repair(items: Sequence[MessageDigest], dialect: Dialect, model: str, *, has_tools: bool, prefill: bool) -> Repair:
-    """Repair for one provider and model ("<provider>/<name>"). `prefill`: the model may go on from an assistant."""
+def repair(
+    items: Sequence[MessageDigest],
+    dialect: Dialect,
+    model: str,
+    *,
+    has_tools: bool,
+    prefill: bool,
+    own_model: str | None = None,
+) -> Repair:
+    """Repair for one provider and model ("<provider>/<name>"). `prefill`: the model may go on from an assistant.
+
+    `own_model` is the agent's, when another one is called: it signed the thinking that names no signer.
+    """
     seen = scan(items)
     blocks = {i: items[i].blocks for i in seen.irregular}
-    mended = mend(items, seen, blocks, dialect, model)
+    mended = mend(items, seen, blocks, dialect, (model, own_model or model))
     unsent = frozenset(i for i, kept in mended.kept.items() if not kept)
     tokens = {
         i: sum(blocks[i][at].tokens for at in kept) for i, kept in mended.kept.items() if len(kept) != len(blocks[i])

@@ -42,19 +42,21 @@ class Mended:
     call_ids: frozenset[str] = frozenset()
 
 
-def mend(items: Sequence[MessageDigest], seen: Scan, blocks: Blocks, dialect: Dialect, model: str) -> Mended:
-    """Mend the irregular items; a history without any is its own turns."""
+def mend(
+    items: Sequence[MessageDigest], seen: Scan, blocks: Blocks, dialect: Dialect, models: tuple[str, str]
+) -> Mended:
+    """Mend the irregular items; a history without any is its own turns. `models`: the called one, the agent's own."""
     if not seen.irregular:
         return Mended(range(len(items)), {}, [])
-    return _Mender(items, seen, blocks, dialect, model).run()
+    return _Mender(items, seen, blocks, dialect, models).run()
 
 
 class _Mender:
     def __init__(
-        self, items: Sequence[MessageDigest], seen: Scan, blocks: Blocks, dialect: Dialect, model: str
+        self, items: Sequence[MessageDigest], seen: Scan, blocks: Blocks, dialect: Dialect, models: tuple[str, str]
     ) -> None:
         self.items, self.seen, self.blocks = items, seen, blocks
-        self.dialect, self.model = dialect, model
+        self.dialect, self.models = dialect, models
         self.dropped: dict[Place, Reason] = {}
         self.problems: list[Detail] = []
         self.turns: list[int | Turn] = []
@@ -66,7 +68,7 @@ class _Mender:
         pairing = pair(self.items, self.seen, self.blocks)
         for i, blocks in self.blocks.items():
             for at, block in enumerate(blocks):
-                if (reason := refusal(block, self.items[i].role, self.dialect, self.model)) is not None:
+                if (reason := refusal(block, self.items[i].role, self.dialect, *self.models)) is not None:
                     self.dropped[i, at] = reason
         self._drop_unpaired(pairing)
         self.kept = {

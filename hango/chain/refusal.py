@@ -21,8 +21,8 @@ SENTENCES: Mapping[Reason, str] = {
 }
 
 
-def refusal(block: BlockDigest, role: str, dialect: Dialect, model: str) -> Reason | None:
-    """The reason, or None when the block is sent. `model` is "<provider>/<name>"."""
+def refusal(block: BlockDigest, role: str, dialect: Dialect, model: str, own_model: str) -> Reason | None:
+    """The reason, or None when the block is sent. `model` is called, `own_model` the agent's: "<provider>/<name>"."""
     if block.blank:
         return Reason.EMPTY_TEXT
     if block.type in THINKING_TYPES:
@@ -31,7 +31,7 @@ def refusal(block: BlockDigest, role: str, dialect: Dialect, model: str) -> Reas
         if not dialect.thinking or role != "assistant":
             return Reason.BLOCK_NOT_TAKEN
         # "" is the agent's own model; an import may name the model without its provider.
-        if block.signer not in ("", model, model.partition("/")[2]):
+        if (block.signer or own_model) not in (model, model.partition("/")[2]):
             return Reason.FOREIGN_THINKING
     elif not takes_block(dialect, block.type, role):
         return Reason.BLOCK_NOT_TAKEN

@@ -80,6 +80,7 @@ class Snapshot(msgspec.Struct):
     would_compact: bool
     compact_at: int | None
     window: int
+    calibrated_from: int  # billed calls of the tenant from which the model's estimates were learnt
     problems: list[Problem]
     stale: list[StaleOverride]
     request_sha256: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from hango.agent_definition import AgentDefinition
@@ -17,23 +17,34 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a caller changes for one call: unsaved overrides, saved ones lifted, extra user text, an earlier end."""
+    """What a caller changes for one call: unsaved overrides, saved ones lifted, extra user text, an earlier end, the
+    model ("<provider>/<name>")."""
 
     overrides: Sequence[Override] = ()
     include: Sequence[str] = ()
     message: str | None = None
     until: int | None = None
+    model: str | None = None
 
 
 UNCHANGED = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """What of a caller's wishes changes what a state is read from: the model, and whether the summary stands."""
+
+    model: str | None = None
+    without_summary: bool = False
 
 
 @dataclass(slots=True)
 class State:
     """Built afresh from a base for each inspect, try and run. `messages` are those after the summary.
 
-    `saved` are the overrides stored for the agent and the session, `last_seq` the session's end. `before_run` fills the
-    private states and `problems`; after it nothing here changes.
+    `agent` is as it is called; `own_model` the model that it has by itself. `saved` are the overrides stored for the
+    agent and the session, `last_seq` the session's end. `factor` was learnt from `calibrated_from` billed calls.
+    `before_run` fills the private states and `problems`; after it nothing here changes.
     """
 
     session_id: SessionID
@@ -47,6 +58,8 @@ class State:
     last_seq: int = 0
     window: int = 200_000
     factor: float = 1.0
+    calibrated_from: int = 0
+    own_model: str | None = None
     prefill: bool = False
     problems: list[Detail] = field(default_factory=list)
     _private: dict[type[Any], Any] = field(default_factory=dict)
@@ -57,3 +70,12 @@ class State:
 
     def get(self, type: type[P]) -> P | None:
         return cast("P | None", self._private.get(type))
+
+    def with_wanted(self, wanted: Wanted) -> State:
+        """The same with other wishes: the history ends where they say. Their model and summary are this state's."""
+        messages = self.messages
+        if wanted.until is not None and messages:
+            messages = messages[: max(0, wanted.until - messages[0].seq + 1)]  # seqs have no gaps
+        return replace(
+            self, wanted=wanted, messages=messages, problems=list(self.problems), _private=dict(self._private)
+        )

@@ -7,7 +7,7 @@ never an invalid request, and never in silence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hango import logs, telemetry
 from hango.chain import history
@@ -22,31 +22,29 @@ from hango.chain.validity import new_fault, refused
 from hango.digests import MessageDigest
 from hango.errors import Detail
 from hango.messages import Response
-from hango.store.connection import Scope
 from hango.telemetry import Attr, Event
 
 
-@dataclass(frozen=True, slots=True)
-class InForce:
-    """The overrides of this run: loaded once, so that no run sees its context change between turns."""
-
-    applied: tuple[Applied, ...]
-
-
 class ContextOverridesMiddleware(Middleware):
+    """The overrides of a state were loaded once: no run sees its context change between turns."""
+
     name = "context_overrides"
 
-    async def before_run(self, state: State, scope: Scope) -> None:
-        state.put(InForce(effective(state.saved, state.wanted.overrides, state.wanted.include)))
-
     async def wrap_model_call(self, state: State, draft: Draft, call_next: Handler) -> Response:
-        in_force = state.get(InForce)
-        return await call_next(_marked(state, draft, in_force.applied if in_force else ()))
+        applied = effective(state.saved, state.wanted.overrides, state.wanted.include)
+        return await call_next(_marked(state, draft, applied))
 
 
 def _marked(state: State, draft: Draft, applied: Sequence[Applied]) -> Draft:
     def repaired(items: Sequence[MessageDigest], *, has_tools: bool) -> Repair:
-        return history.repair(items, state.dialect, state.agent.model, has_tools=has_tools, prefill=state.prefill)
+        return history.repair(
+            items,
+            state.dialect,
+            state.agent.model,
+            has_tools=has_tools,
+            prefill=state.prefill,
+            own_model=state.own_model,
+        )
 
     marked = mark(draft, applied, last_seq=state.last_seq)
     kept = marked.kept_messages()

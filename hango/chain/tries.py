@@ -1,0 +1,253 @@
+"""A try: what it would send, worked out when it is accepted, and worked out again by the worker that sends it.
+
+Both go through the same chain from the same base, and the hash says that they agree: what was inspected is what is
+paid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hango.chain import base as bases
+from hango.chain import context, part_lists
+from hango.chain.context import Drafted, draft_state, request_of
+from hango.chain.context_overrides import read
+from hango.chain.deps import Deps
+from hango.chain.draft import Bodies, Draft
+from hango.chain.kept_bases import KeptBase
+from hango.chain.parts import message_part, message_seq
+from hango.chain.stack import build_chain
+from hango.chain.state import State, Trunk, Wanted
+from hango.domain import BaseID, PartID, SessionID
+from hango.errors import Detail, HangoError, Invalid, NotFound, Reason
+from hango.messages import Request, Usage
+from hango.store import context_bases, token_factors
+from hango.store.connection import Scope
+from hango.store.context_bases import CurrentBase
+from hango.tries import Changes, ClaimedRequest, NewRequest, Texts
+
+# With these a provider would refuse the request, or answer something else than what was asked.
+UNSENDABLE = frozenset(
+    {
+        Reason.NO_USER_MESSAGE,
+        Reason.STARTS_WITH_ASSISTANT,
+        Reason.ENDS_WITH_ASSISTANT,
+        Reason.BAD_TOOL_SCHEMA,
+        Reason.TOO_MANY_TOOLS,
+    }
+)
+# The estimate may be short of what is billed; the most that an answer may have is known.
+RESERVED_SHARE = 1.1
+
+# A factor follows what is billed, but no single odd call: a call weighs a fifth, and the table's value is never more
+# than twice wrong. A short request tells little: what a provider adds by itself weighs too much in it.
+FACTOR_WEIGHT = 0.2
+FACTOR_SPREAD = 2.0
+LEAST_TOKENS = 200
+
+
+class ContextChanged(HangoError):
+    """The context of this try can no longer be made as it was accepted. Start it again."""
+
+    status, code = 409, "context_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One change of the context, as somebody wants it tried."""
+
+    label: str | None
+    changes: Changes
+    texts: Texts
+    model: str | None
+
+    @property
+    def wanted(self) -> Wanted:
+        """Raises Invalid naming the part at fault."""
+        overrides = read(self.changes.exclude, self.texts.replace)
+        return Wanted(overrides, self.changes.include, self.texts.message, self.changes.until, self.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be sent, of one base."""
+
+    base: CurrentBase
+    requests: tuple[NewRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A claimed try, ready to be sent. `raw_tokens` are those of the counting encoding."""
+
+    request: Request
+    provider: str
+    model: str
+    raw_tokens: int
+    overrides: int
+    excluded_tokens: int
+
+
+async def plan(scope: Scope, deps: Deps, session_id: SessionID, variants: Sequence[Variant]) -> Plan:
+    """Draft every variant on the session's base as it is now. Writes nothing and calls no model.
+
+    Raises NotFound, and Invalid for the first variant that could not be sent; with more than one variant its pointers
+    lead into `/variants/<n>`.
+    """
+    async with context.bounded(deps.settings.before_run_max):
+        base = await bases.current(scope, session_id)
+    trunks: dict[Trunk, State] = {}
+    made = []
+    for at, variant in enumerate(variants):
+        try:
+            wanted = variant.wanted
+            bases.check_until(base, wanted)
+            state = await _state(scope, deps, base, trunks, wanted)
+            drafted = await draft_state(base, state)
+            check_sendable(deps, drafted)
+        except Invalid as fault:
+            raise fault if len(variants) == 1 else _in_variant(fault, at) from None
+        made.append(_new_request(variant, drafted))
+        await asyncio.sleep(0)  # a thousand variants of a long session must not hold up other requests
+    return Plan(base, tuple(made))
+
+
+async def prepare(scope: Scope, deps: Deps, session_id: SessionID, wanted: ClaimedRequest) -> Prepared:
+    """The request of a claimed try, from its base. Raises ContextChanged when it is not the one that was accepted."""
+    kept = await _kept_base(scope, deps, wanted.base_id)
+    texts = wanted.texts or Texts()
+    if tuple(texts.replace) != wanted.changes.replace:
+        raise ContextChanged  # the texts are purged
+    variant = Variant(None, wanted.changes, texts, wanted.model)
+    try:
+        async with kept.lock:
+            state = await _state(scope, deps, kept.base, kept.trunks, variant.wanted)
+            bodies = await _bodies(scope, kept, variant.wanted)
+        drafted = await draft_state(kept.base, state)
+    except (Invalid, NotFound):
+        raise ContextChanged from None
+    if drafted.sha256 != wanted.request_sha256 or kept.base.session_id != session_id:
+        raise ContextChanged
+    size = drafted.draft.size
+    assert size is not None, "the summarization slot sets the sizes"
+    return Prepared(
+        request=request_of(drafted, bodies),
+        provider=state.agent.provider,
+        model=state.agent.model,
+        raw_tokens=round(size.after / state.factor),
+        overrides=sum(mark.override is not None for mark in drafted.draft.marks.values()),
+        excluded_tokens=size.before - size.after,
+    )
+
+
+async def learn(scope: Scope, deps: Deps, prepared: Prepared, usage: Usage) -> None:
+    """Take what a call was billed at as a lesson for the model's estimates."""
+    billed = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    if prepared.provider == "offline" or prepared.raw_tokens < LEAST_TOKENS or billed < LEAST_TOKENS:
+        return
+    start = deps.models.row(prepared.model).factor
+    least, most = start / FACTOR_SPREAD, start * FACTOR_SPREAD
+    ratio = min(max(billed / prepared.raw_tokens, least), most)
+    first = start + FACTOR_WEIGHT * (ratio - start)
+    await token_factors.learn(
+        scope, prepared.model, ratio=ratio, first=first, weight=FACTOR_WEIGHT, least=least, most=most
+    )
+
+
+def check_sendable(deps: Deps, drafted: Drafted) -> None:
+    """Raise Invalid when a provider would refuse the request, or nobody could send it."""
+    fault = next((one for one in drafted.draft.problems if one.reason in UNSENDABLE), None)
+    if fault is not None:
+        raise Invalid(fault.message, errors=[_with_way_out(fault, drafted.draft)])
+    provider = drafted.state.agent.provider
+    if deps.providers.completer(provider) is None:
+        message = f"This server has no key for the provider '{provider}': set HANGO_{provider.upper()}_API_KEY."
+        raise Invalid.because(Reason.NO_PROVIDER_KEY, message)
+
+
+def _with_way_out(fault: Detail, draft: Draft) -> Detail:
+    """The fault, and for a history that ends with the assistant the earlier end that would do."""
+    if fault.reason is not Reason.ENDS_WITH_ASSISTANT:
+        return fault
+    ends = [item.seq for item in draft.kept_messages() if item.role == "user" and item.seq > 0]
+    way = f" Give a `message`, or `until: {ends[-1]}` to ask that one again." if ends else " Give a `message`."
+    return Detail(fault.reason, fault.message + way, fault.part, fault.pointer)
+
+
+def _in_variant(fault: Invalid, at: int) -> Invalid:
+    place = f"/variants/{at}"
+    errors = [Detail(one.reason, one.message, one.part, place + (one.pointer or "")) for one in fault.errors]
+    return Invalid(f"Variant {at}: {fault}", errors=errors)
+
+
+async def _state(scope: Scope, deps: Deps, base: CurrentBase, trunks: dict[Trunk, State], wanted: Wanted) -> State:
+    """The state of a call; those of a base share what they are read from."""
+    key = bases.trunk_of(base, wanted)
+    trunk = trunks.get(key)
+    if trunk is None:
+        async with context.bounded(deps.settings.before_run_max):
+            trunk = await bases.build_trunk(scope, deps, base, key, through=base.through_seq)
+            await build_chain(trunk.agent.builtin).before_run(trunk, scope)
+        trunks[key] = trunk
+    return trunk.with_wanted(wanted)
+
+
+async def _kept_base(scope: Scope, deps: Deps, base_id: BaseID) -> KeptBase:
+    """A base, as this process may have it already. Raises ContextChanged when its session is gone."""
+    kept = deps.bases.get((scope.tenant_id, base_id))
+    if kept is None:
+        found = await context_bases.get(scope, base_id)
+        loaded = None if found is None else await context_bases.load(scope, found)
+        if loaded is None:
+            raise ContextChanged
+        kept = KeptBase(loaded)
+        deps.bases.put((scope.tenant_id, base_id), kept)
+    return kept
+
+
+async def _bodies(scope: Scope, kept: KeptBase, wanted: Wanted) -> Bodies:
+    """The blocks of all messages that calls like this one may send."""
+    base, key = kept.base, bases.trunk_of(kept.base, wanted).without_summary
+    if key not in kept.bodies:
+        after = base.summary.through_seq if base.summary and not key else 0
+        kept.bodies[key] = await context.read_bodies(scope, base.session_id, after, base.through_seq)
+    return kept.bodies[key]
+
+
+def _new_request(variant: Variant, drafted: Drafted) -> NewRequest:
+    agent, draft = drafted.state.agent, drafted.draft
+    size = draft.size
+    assert size is not None, "the summarization slot sets the sizes"
+    return NewRequest(
+        label=variant.label,
+        model=agent.model,
+        changes=variant.changes,
+        texts=variant.texts,
+        sent=part_lists.encode(sent_parts(draft)),
+        excluded=part_lists.encode(excluded_parts(draft)),
+        request_sha256=drafted.sha256,
+        tokens_before=size.before,
+        tokens_after=size.after,
+        max_output_tokens=agent.max_output_tokens,
+        reserved=math.ceil(RESERVED_SHARE * size.after) + agent.max_output_tokens,
+    )
+
+
+def sent_parts(draft: Draft) -> Iterable[PartID]:
+    """What something of is sent, in the order of the request."""
+    assert draft.repair is not None, "the context_overrides slot sets the repair"
+    yield from (part for part, _ in draft.kept_system())
+    yield from (item.part for item in draft.kept_tools())
+    unsent = draft.repair.unsent
+    for at, item in enumerate(draft.kept_messages()):
+        if at not in unsent:
+            yield message_part(item.seq)
+
+
+def excluded_parts(draft: Draft) -> Sequence[PartID]:
+    """What overrides leave out, partners among them; messages in their order, after the others."""
+    gone = [part for part, mark in draft.marks.items() if mark.excluded]
+    return sorted(gone, key=lambda part: -1 if (seq := message_seq(part)) is None else seq)
