@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from hango.cli import context_overrides
+from hango.cli import compare, context_overrides, tries
 from hango.cli.own_command import line
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ for command in (
     context_overrides.overrides,
 ):
     app.command()(command)
+app.command("try")(tries.try_)
+app.command()(compare.compare)
+app.command()(tries.tries)
+app.command()(tries.cancel)
 
 
 def _emit_part(body: bytes) -> None:

@@ -73,6 +73,19 @@ def cut(text: str, room: int) -> str:
     return short
 
 
+def cut_middle(text: str, room: int) -> str:
+    """The text in at most `room` columns: whole when it fits, else its two ends with an ellipsis between them."""
+    if cells(text) <= room:
+        return text
+    head = cut(text, (room + 1) // 2)
+    tail: list[str] = []
+    for letter in reversed(list(iter_graphemes(text))):
+        if cells(head + "".join((letter, *tail))) > room:
+            break
+        tail.insert(0, letter)
+    return head + "".join(tail)
+
+
 def pad(text: str, width: int) -> str:
     """The text with spaces up to `width` columns; a longer one stays as it is."""
     return text + " " * (width - cells(text))
