@@ -123,9 +123,9 @@ class Notifications:
             while True:
                 async with aclosing(conn.notifies(timeout=self._check_seconds)) as told:
                     async for one in told:
-                        # Whoever may connect may notify: what is no id is nobody's.
-                        with suppress(ValueError):
-                            self._heard(Channel(one.channel), UUID(one.payload))
+                        id = _id(one.payload)
+                        if id is not None:
+                            self._heard(Channel(one.channel), id)
                 await self._say(conn, "select 1")
         except Exception as error:  # whatever it was: a process that has ceased to listen leaves its waiters asleep
             return error
@@ -170,6 +170,14 @@ class Notifications:
     async def _drop(self, conn: Connection) -> None:
         self._conn = None
         await conn.close()
+
+
+def _id(payload: str) -> UUID | None:
+    """None for what is no id: whoever may connect may notify."""
+    try:
+        return UUID(payload)
+    except ValueError:
+        return None
 
 
 def _hang_up(conn: Connection) -> None:
