@@ -42,12 +42,20 @@ class ReceivedGauge:
     attributes: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class ReceivedCounter:
+    name: str
+    value: int
+    attributes: dict[str, Any]
+
+
 @dataclass
 class Receiver:
     url: str = ""
     spans: list[ReceivedSpan] = field(default_factory=list)
     histograms: list[ReceivedHistogram] = field(default_factory=list)
     gauges: list[ReceivedGauge] = field(default_factory=list)
+    counters: list[ReceivedCounter] = field(default_factory=list)
     resources: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)
@@ -88,11 +96,21 @@ class Receiver:
                 for metric in metrics
                 for point in metric.gauge.data_points
             ]
+            self.counters += [
+                ReceivedCounter(metric.name, point.as_int, plain(point.attributes))
+                for metric in metrics
+                for point in metric.sum.data_points
+            ]
 
 
 def plain(attributes: Any) -> dict[str, Any]:
     pairs: list[KeyValue] = list(attributes)
-    return {pair.key: getattr(pair.value, str(pair.value.WhichOneof("value"))) for pair in pairs}
+    return {pair.key: _value(pair.value) for pair in pairs}
+
+
+def _value(given: Any) -> Any:
+    kind = str(given.WhichOneof("value"))
+    return [_value(one) for one in given.array_value.values] if kind == "array_value" else getattr(given, kind)
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hango import config
-from hango.telemetry.names import GAUGES, HISTOGRAMS, Gauge, Histogram, Metric
+from hango.telemetry.names import COUNTERS, GAUGES, HISTOGRAMS, Counter, Gauge, Histogram, Metric
 from tools import cli_help, http_docs
 
 ROOT = Path(__file__).resolve().parent.parent
-UNITS = {"s": "seconds", "{override}": "overrides"}
+UNITS = {"s": "seconds", "{override}": "overrides", "{try}": "tries", "{thing}": "months or tries"}
 BLOCK = re.compile(r"(<!-- made: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -28,9 +28,10 @@ def settings() -> str:
 
 
 def metrics() -> str:
-    kinds: Mapping[str, Mapping[Metric, Histogram] | Mapping[Metric, Gauge]] = {
+    kinds: Mapping[str, Mapping[Metric, Histogram] | Mapping[Metric, Gauge] | Mapping[Metric, Counter]] = {
         "histogram": HISTOGRAMS,
         "gauge": GAUGES,
+        "counter": COUNTERS,
     }
     rows = [
         f"| `{name}` | {kind} | {UNITS[table[name].unit]} | {table[name].meaning} |"

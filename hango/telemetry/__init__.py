@@ -5,14 +5,18 @@
             with telemetry.span(Span.CONTEXT_INSPECT, seconds=Metric....) as seen:
                 seen.set(Attr.TOKENS_BEFORE, 12)
             request.answered("/v1/agents/{agent_id}", 200)
+        with telemetry.job_span(Span.CONTEXT_TRY, traceparent):                      one job of a worker
+            with telemetry.chat_span(Name("claude-sonnet-4-5")) as seen:
+                seen.content(Content.INPUT, principal, lambda: ...)
 
 Without `HANGO_OTLP_ENDPOINT` all of it does nothing, and the SDK is not imported.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -23,25 +27,32 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from hango.config import Settings
 from hango.domain import Principal
 from hango.errors import HangoError
-from hango.telemetry.names import Attr, Event, Metric, Span, Value
+from hango.telemetry.names import Attr, Content, Event, Metric, Name, Span, Value
 
 if TYPE_CHECKING:
     from hango.telemetry.otlp import Exporters
 
 __all__ = [
     "Attr",
+    "Content",
     "Event",
     "Metric",
+    "Name",
     "Seen",
     "Span",
     "Telemetry",
+    "chat_span",
     "content_allowed",
+    "count",
     "gauge",
     "happened",
     "is_on",
+    "job_span",
+    "measured",
     "request_span",
     "setup",
     "span",
+    "traceparent",
 ]
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
@@ -105,9 +116,14 @@ class Seen:
         if self._span is not None:
             self._span.set_attribute(attr, _plain(value))
 
+    def content(self, attr: Content, principal: Principal, write: Callable[[], str]) -> None:
+        """Texts of messages or answers, where the tenant wants them on spans; else they are not even written."""
+        if self._span is not None and content_allowed(principal):
+            self._span.set_attribute(attr, write())
+
     def happened(self, event: Event, attrs: Mapping[Attr, Value]) -> None:
         if self._span is not None:
-            self._span.add_event(event, {attr.value: _plain(value) for attr, value in attrs.items()})
+            self._span.add_event(event, _all_plain(attrs))
 
     def answered(self, route: str, status: int) -> None:
         """The end of a request. `route` is the template of the table, never the address that came.
@@ -176,8 +192,39 @@ def span(name: Span, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metr
     exporters = _State.exporters
     if exporters is None:
         return _OFF
-    given = {attr.value: _plain(value) for attr, value in (attrs or {}).items()}
-    return _Open(exporters, exporters.tracer.start_span(name.value, attributes=given), seconds=seconds)
+    return _Open(exporters, exporters.tracer.start_span(name.value, attributes=_all_plain(attrs)), seconds=seconds)
+
+
+def job_span(name: Span, traceparent: str | None, attrs: Mapping[Attr, Value] | None = None) -> _Open | _Off:
+    """The SERVER span of a job; the trace context of the request that asked for it makes it a part of that trace."""
+    exporters = _State.exporters
+    if exporters is None:
+        return _OFF
+    opened = exporters.tracer.start_span(
+        name.value,
+        context=_PROPAGATOR.extract({} if traceparent is None else {"traceparent": traceparent}),
+        kind=SpanKind.SERVER,
+        attributes=_all_plain(attrs),
+    )
+    return _Open(exporters, opened)
+
+
+def chat_span(model: Name, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metric | None = None) -> _Open | _Off:
+    """The CLIENT span of a model call, named after the model."""
+    exporters = _State.exporters
+    if exporters is None:
+        return _OFF
+    name = f"{Span.CHAT} {model}"
+    opened = exporters.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=_all_plain(attrs))
+    return _Open(exporters, opened, seconds=seconds)
+
+
+def traceparent() -> str | None:
+    """The span that is open as a W3C header, to be handed on with work that is done later; None when there is none."""
+    carrier: dict[str, str] = {}
+    if _State.exporters is not None:
+        _PROPAGATOR.inject(carrier)
+    return carrier.get("traceparent")
 
 
 def happened(event: Event, attrs: Mapping[Attr, Value]) -> None:
@@ -194,7 +241,19 @@ def is_on() -> bool:
 def gauge(name: Metric, value: int, attrs: Mapping[Attr, Value]) -> None:
     """Say how much there is of something, as of now."""
     if _State.exporters is not None:
-        _State.exporters.gauges[name].set(value, {attr.value: _plain(one) for attr, one in attrs.items()})
+        _State.exporters.gauges[name].set(value, _all_plain(attrs))
+
+
+def count(name: Metric, attrs: Mapping[Attr, Value], *, by: int = 1) -> None:
+    """Say that something happened, once or more often."""
+    if _State.exporters is not None:
+        _State.exporters.counters[name].add(by, _all_plain(attrs))
+
+
+def measured(name: Metric, seconds: float) -> None:
+    """Say how long something took that is no span."""
+    if _State.exporters is not None:
+        _State.exporters.histograms[name].record(seconds)
 
 
 def request_span(method: str, headers: Mapping[str, str]) -> _Open | _Off:
@@ -215,5 +274,15 @@ def request_span(method: str, headers: Mapping[str, str]) -> _Open | _Off:
     return _Open(exporters, opened, method=method)
 
 
-def _plain(value: Value) -> bool | int | float | str:
-    return value if isinstance(value, bool | int | float) else str(value)
+def _plain(value: Value) -> bool | int | float | str | list[str]:
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, tuple):
+        return [str(one) for one in value]
+    if isinstance(value, Mapping):
+        return json.dumps({str(name): figure for name, figure in value.items()})
+    return str(value)
+
+
+def _all_plain(attrs: Mapping[Attr, Value] | None) -> dict[str, bool | int | float | str | list[str]]:
+    return {attr.value: _plain(value) for attr, value in (attrs or {}).items()}

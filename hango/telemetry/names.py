@@ -8,17 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NewType
 from uuid import UUID
 
 from hango.domain import PartID
 
-Value = bool | int | float | StrEnum | UUID | PartID  # a part id is a name
+Name = NewType("Name", str)  # of a provider or a model: what an operator or an agent's maker calls it
+
+# A part id is a name. Figures by name are written as one JSON object.
+Value = bool | int | float | StrEnum | UUID | PartID | Name | tuple[StrEnum, ...] | Mapping[StrEnum, int]
 
 
 class Span(StrEnum):
-    """Spans below the one of the request, which is named `METHOD /route/{template}`."""
+    """Spans below the one of the request, which is named `METHOD /route/{template}`, and those of a worker."""
 
     CONTEXT_INSPECT = "agent.context_inspect"  # one inspect or preview: assembly, snapshot, counting
+    CONTEXT_TRY = "context_try"  # one claim of a try in a worker, a part of the trace that asked for it
+    CHAT = "chat"  # one model call; the model's name follows it
 
 
 class Event(StrEnum):
@@ -47,12 +53,44 @@ class Attr(StrEnum):
     HTTP_METHOD = "http.request.method"
     HTTP_ROUTE = "http.route"  # the template: an address may hold a file's path
     HTTP_STATUS = "http.response.status_code"
-    ERROR_TYPE = "error.type"  # the class of an exception, never its text
+    ERROR_TYPE = "error.type"  # the class of an exception, never its text; of a try the code of its error
+    SESSION_ID = "hango.session.id"
+    TRY_ID = "hango.try.id"
+    TRY = "hango.context.try"  # on a model call: it was one of a try
+    TRY_ATTEMPT = "hango.context.try.attempt"
+    TRY_OUTCOME = "hango.context.try.outcome"
+    TRY_KIND = "hango.context.try.kind"
+    OVERRIDES = "hango.context.overrides"
+    EXCLUDED_TOKENS = "hango.context.excluded_tokens"
+    OPERATION = "gen_ai.operation.name"
+    PROVIDER = "gen_ai.provider.name"
+    REQUEST_MODEL = "gen_ai.request.model"
+    REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens"
+    FINISH_REASONS = "gen_ai.response.finish_reasons"
+    INPUT_TOKENS = "gen_ai.usage.input_tokens"  # the cached ones with them
+    OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+    CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+    CACHE_WRITE_TOKENS = "gen_ai.usage.cache_write.input_tokens"
+    LANGFUSE_TYPE = "langfuse.observation.type"
+    LANGFUSE_USAGE = "langfuse.observation.usage_details"
+
+
+class Content(StrEnum):
+    """Attributes that hold texts of users and models: set only through `Seen.content`."""
+
+    SYSTEM = "gen_ai.system_instructions"
+    INPUT = "gen_ai.input.messages"
+    OUTPUT = "gen_ai.output.messages"
 
 
 class Metric(StrEnum):
     CONTEXT_INSPECT_DURATION = "hango.context.inspect.duration"
     CONTEXT_OVERRIDES_ACTIVE = "hango.context.overrides.active"
+    TRY = "hango.context.try"
+    TRY_WAIT = "hango.context.try.wait.duration"
+    TRY_CALL = "hango.context.try.call.duration"
+    TRY_RECONCILED = "hango.context.try.reconciled"
+    TRY_DRIFT = "hango.context.try.drift"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +107,18 @@ HISTOGRAMS: Mapping[Metric, Histogram] = {
         # A short session takes about 2 ms, 100,000 messages about 200 ms, a provider's counter up to 2 s.
         bounds=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
     ),
+    Metric.TRY_WAIT: Histogram(
+        unit="s",
+        meaning="Time from the acceptance of a try to its first claim by a worker.",
+        # A free worker takes milliseconds, a try waits up to a minute and one of a batch up to an hour.
+        bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0),
+    ),
+    Metric.TRY_CALL: Histogram(
+        unit="s",
+        meaning="Time of one model call of a try, from right before the first byte to the last one or the failure.",
+        # A small model says a word in tenths of a second; two minutes is the default of the longest.
+        bounds=(0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0),
+    ),
 }
 
 
@@ -82,5 +132,24 @@ GAUGES: Mapping[Metric, Gauge] = {
     Metric.CONTEXT_OVERRIDES_ACTIVE: Gauge(
         unit="{override}",
         meaning="Saved overrides of a tenant's agents and sessions, at the last change of a set.",
+    ),
+    Metric.TRY_DRIFT: Gauge(
+        unit="{thing}",
+        meaning="What should not be: months whose reserved tokens are not those of the tries under way, and tries"
+        " under way that are older than any may be.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    unit: str
+    meaning: str
+
+
+COUNTERS: Mapping[Metric, Counter] = {
+    Metric.TRY: Counter(unit="{try}", meaning="Tries that ended, by outcome."),
+    Metric.TRY_RECONCILED: Counter(
+        unit="{try}", meaning="Tries that no worker looked after, by what was done with them."
     ),
 }

@@ -8,7 +8,7 @@ import requests
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.metrics import Histogram
+from opentelemetry.metrics import Counter, Histogram
 from opentelemetry.metrics import _Gauge as Gauge  # it has no public name
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from hango import __version__
 from hango.config import Secret
-from hango.telemetry.names import GAUGES, HISTOGRAMS, Metric
+from hango.telemetry.names import COUNTERS, GAUGES, HISTOGRAMS, Metric
 
 # One attempt with its repeats: a stop must not hang on a collector that is away.
 EXPORT_SECONDS = 3.0
@@ -52,6 +52,9 @@ class Exporters:
         }
         self.gauges: Mapping[Metric, Gauge] = {
             name: meter.create_gauge(name, unit=row.unit, description=row.meaning) for name, row in GAUGES.items()
+        }
+        self.counters: Mapping[Metric, Counter] = {
+            name: meter.create_counter(name, unit=row.unit, description=row.meaning) for name, row in COUNTERS.items()
         }
 
     def flush(self) -> None:

@@ -17,7 +17,7 @@ from hango.cli.exits import ExitCode
 from hango.domain import AuditAction
 from hango.errors import Reason
 from hango.logs import Fields, Log
-from hango.telemetry.names import Attr, Event, Metric, Span
+from hango.telemetry.names import Attr, Content, Event, Metric, Span
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -66,6 +66,7 @@ def test_every_name_of_telemetry_is_documented() -> None:
         "span": first_cells(text, "span"),
         "span event": first_cells(text, "span event"),
         "attribute": sorted(first_cells(text, "attribute")),
+        "attribute with content": first_cells(text, "attribute with content"),
         "metric": first_cells(text, "metric"),
         "event": first_cells(text, "event"),
         "field": sorted(first_cells(text, "field")),
@@ -73,6 +74,7 @@ def test_every_name_of_telemetry_is_documented() -> None:
         "span": [name.value for name in Span],
         "span event": [name.value for name in Event],
         "attribute": sorted(name.value for name in Attr),
+        "attribute with content": [name.value for name in Content],
         "metric": [name.value for name in Metric],
         "event": [name.value for name in Log],
         "field": sorted({*Fields.__annotations__, *added}),
