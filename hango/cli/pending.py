@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Generic, Protocol, TypeVar
 
 from hango.cli import asking, output, replies
-from hango.cli.client import PAUSE_SECONDS, Client
+from hango.cli.client import PAUSE_SECONDS, Client, Missing
 from hango.cli.exits import ExitCode, Failure
 from hango.cli.ticker import Ticker
 
@@ -129,6 +129,8 @@ class _Following(Generic[T]):
         began = time.monotonic()
         try:
             self._took(patiently(lambda: self._held_back(int(seconds))))
+        except Missing:
+            raise
         except Failure as failure:
             more = [*failure.more, self._work.later]
             raise Failure(failure.sentence, code=failure.code, more=more) from None
@@ -143,4 +145,4 @@ class _Following(Generic[T]):
         self.seen = replies.read(body, self._work.kind)
 
     def _missing(self) -> str:
-        return f"the {self._work.word} is gone: it was deleted with its session, or its rows were purged."
+        return f"the {self._work.word} is gone: its session was deleted, or it is too old to be kept."

@@ -11,9 +11,14 @@ from hango.cli.text import number
 from hango.cli.try_replies import Batch, Try
 from hango.cli.try_report import cost
 
-WIDE = 100  # columns; on a narrower line the day alone, and no model, leave room for a label
-HEADS = ("id", "created", "status", "model", "in", "cost", "label")
-NARROW = ("id", "created", "status", "cost", "label")
+# By the columns that there are: what a line shows, so that a label has room. On a narrow one a day has no time.
+WIDE = 100
+WIDEST = 130
+HEADS = {
+    0: ("id", "created", "status", "cost", "label"),
+    WIDE: ("id", "created", "status", "in", "cost", "label"),
+    WIDEST: ("id", "created", "status", "model", "in", "cost", "label"),
+}
 
 
 def of_tries(tries: Sequence[Try], width: int) -> Iterator[Line]:
@@ -29,7 +34,7 @@ def of_tries(tries: Sequence[Try], width: int) -> Iterator[Line]:
         }
         for one in tries
     ]
-    heads = HEADS if width >= WIDE else NARROW
+    heads = HEADS[max(least for least in HEADS if least <= width)]
     yield from table.lines(
         heads,
         [[row[head] for head in heads] for row in rows],

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
+PATIENCE = 30.0  # seconds
 KEY = "hango_abcdefgh_" + "s" * 43
 
 
@@ -42,6 +43,13 @@ class Scripted:
     # order, and the last one from then on.
     answers: Mapping[str, Answer | list[Answer]]
     asked: list[Asked] = field(default_factory=list)
+
+    def until(self, start: str) -> None:
+        """Wait until a request that begins so has arrived."""
+        by = time.monotonic() + PATIENCE
+        while not any(one.line.startswith(start) for one in self.asked):
+            assert time.monotonic() < by, f"{start!r} never came"
+            time.sleep(0.005)
 
 
 def reply(value: Any) -> Answer:
