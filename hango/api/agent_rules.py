@@ -56,18 +56,27 @@ def apply(given: AgentPatch, base: AgentDefinition) -> AgentDefinition:
     return made
 
 
+def check_model(model: str) -> None:
+    """Raise Invalid (`bad_model`) for what is not written as a model is."""
+    if (fault := _fault_of_model(model)) is not None:
+        raise Invalid(fault.message, errors=[fault])
+
+
 def _model(given: AgentPatch, base: AgentDefinition, faults: list[Detail]) -> str:
-    provider, slash, name = given.model.partition("/")
-    if not slash or provider not in PROVIDERS or not _MODEL_NAME.fullmatch(name):
-        faults.append(
-            Detail(
-                Reason.BAD_MODEL,
-                f"A model is written <provider>/<model> with one of the providers {', '.join(PROVIDERS)}, "
-                "such as anthropic/claude-sonnet-5 or offline/extract.",
-                pointer="/model",
-            )
-        )
+    if (fault := _fault_of_model(given.model)) is not None:
+        faults.append(fault)
     return given.model
+
+
+def _fault_of_model(model: str) -> Detail | None:
+    provider, slash, name = model.partition("/")
+    if slash and provider in PROVIDERS and _MODEL_NAME.fullmatch(name):
+        return None
+    message = (
+        f"A model is written <provider>/<model> with one of the providers {', '.join(PROVIDERS)}, "
+        "such as anthropic/claude-sonnet-5 or offline/extract."
+    )
+    return Detail(Reason.BAD_MODEL, message, pointer="/model")
 
 
 def _builtin(given: AgentPatch, base: AgentDefinition, faults: list[Detail]) -> frozenset[Builtin]:

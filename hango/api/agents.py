@@ -20,7 +20,7 @@ from hango.api.listing import Listing
 from hango.domain import Agent, AuditAction
 from hango.errors import NotFound
 from hango.messages import ToolSpec
-from hango.store import agents, audit
+from hango.store import agents, audit, tries
 
 RawObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 
@@ -141,6 +141,7 @@ async def delete_agent(call: Call[Agent, None]) -> None:
     async with call.deps.store.begin(call.principal) as scope:
         if not await agents.delete(scope, call.target.id):
             raise NotFound
+        await tries.cancel(scope, agent_id=call.target.id)
         await audit.record(scope, AuditAction.AGENT_DELETE, "agent", call.target.id, {})
 
 

@@ -24,6 +24,7 @@ from hango.api.endpoint import Runtime
 from hango.api.errors import not_found, problem
 from hango.api.limits import Limiter
 from hango.api.routes import ROUTES, starlette_routes
+from hango.api.waiters import Waiters
 from hango.chain import estimator
 from hango.chain.deps import Deps
 from hango.chain.models import Models
@@ -32,6 +33,7 @@ from hango.config import Settings
 from hango.errors import HangoError
 from hango.logs import Log
 from hango.store.connection import Store
+from hango.workers.broker import Doorbell
 
 # A rate limit is not worth a longer wait than this: after it the request passes without one.
 REDIS_SECONDS = 0.5
@@ -79,10 +81,14 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         stack.push_async_callback(providers.close)
         limiter = Limiter(_redis(settings.redis_url.reveal()))
         stack.push_async_callback(limiter.close)
+        doorbell = Doorbell(settings.redis_url.reveal())
+        stack.push_async_callback(doorbell.close)
+        waiters = await Waiters.open(settings.database_url.reveal())
+        stack.push_async_callback(waiters.close)
         # The first count reads the tokenizer's table, half a second: done beside the start, not in a first request.
         warm = asyncio.create_task(asyncio.to_thread(estimator.count, ["warm"]))
         stack.push_async_callback(asyncio.wait, [warm])
-        yield Runtime(Deps(settings, store, providers, models), limiter)
+        yield Runtime(Deps(settings, store, providers, models), limiter, waiters, doorbell)
 
 
 def _redis(url: str) -> Redis:

@@ -10,8 +10,9 @@ from uuid import UUID
 from hango.api.fields import parse_id
 from hango.domain import Agent, ApiKey, Principal, Role, Session, User
 from hango.errors import NotFound
-from hango.store import agents, api_keys, sessions, users
+from hango.store import agents, api_keys, sessions, tries, try_batches, users
 from hango.store.connection import Scope, Store
+from hango.tries import Try, TryBatch
 
 Target = TypeVar("Target")
 
@@ -57,6 +58,10 @@ def _owns_session(principal: Principal, session: Session) -> bool:
     return is_admin(principal) or session.created_by == principal.user_id
 
 
+def _owns_its_session(principal: Principal, target: Try | TryBatch) -> bool:
+    return is_admin(principal) or target.session_owner == principal.user_id
+
+
 def _owns_key(principal: Principal, key: ApiKey) -> bool:
     return is_admin(principal) or key.user_id == principal.user_id
 
@@ -84,6 +89,12 @@ READ_SESSION: Access[Session] = Access(
 )
 WRITE_SESSION: Access[Session] = Access(
     "WRITE_SESSION", "the session's creator and admins", _owns_session, "session_id", sessions.get
+)
+READ_TRY: Access[Try] = Access(
+    "READ_TRY", "the creator of the try's session and admins", _owns_its_session, "try_id", tries.get
+)
+READ_BATCH: Access[TryBatch] = Access(
+    "READ_BATCH", "the creator of the batch's session and admins", _owns_its_session, "batch_id", try_batches.get
 )
 OWN_KEY: Access[ApiKey] = Access("OWN_KEY", "the key's user and admins", _owns_key, "key_id", api_keys.get)
 ADMIN_USER: Access[User] = Access("ADMIN_USER", "admins of the tenant", _admins, "user_id", users.get)

@@ -10,24 +10,21 @@ from typing import Annotated, Literal
 import msgspec
 from pydantic import Field
 
+from hango.api.changes import ChangesIn
 from hango.api.endpoint import Call
-from hango.api.fields import Body, Query, Whole
-from hango.chain import context, context_overrides, frames, saved_overrides
+from hango.api.fields import Query, Whole
+from hango.chain import context, frames, saved_overrides
 from hango.chain.draft import Draft
 from hango.chain.frames import Frame
 from hango.chain.full_part import FullPart
-from hango.chain.parts import parse
 from hango.chain.snapshot import Snapshot
 from hango.chain.state import UNCHANGED, Wanted
 from hango.chain.window import Window
 from hango.domain import PartID, Session
-from hango.errors import Invalid, Reason
-from hango.messages import is_blank
+from hango.errors import Reason
 from hango.telemetry import Attr, Event, Metric, Seen, Span, span
 from hango.telemetry.names import EVENTS_MOST
 
-MAX_PARTS = 5000  # in one set of overrides
-MAX_TEXT = 1024 * 1024  # characters of a replacement or of extra text
 MAX_WINDOW = 1000
 
 
@@ -42,16 +39,8 @@ class ContextQuery(Query):
     count: Literal["estimate", "provider"] | None = None
 
 
-class PreviewIn(Body):
+class PreviewIn(ChangesIn):
     """Unsaved overrides for one look. `message` is extra text of the user, `until` an earlier end of the history."""
-
-    exclude: Annotated[list[str], Field(default_factory=list, max_length=MAX_PARTS)]
-    replace: Annotated[
-        dict[str, Annotated[str, Field(max_length=MAX_TEXT)]], Field(default_factory=dict, max_length=MAX_PARTS)
-    ]
-    include: Annotated[list[str], Field(default_factory=list, max_length=MAX_PARTS)]
-    message: Annotated[str, Field(max_length=MAX_TEXT)] | None = None
-    until: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
 
 
 class ProviderRequest(msgspec.Struct):
@@ -73,7 +62,7 @@ async def preview_context(
     call: Call[Session, PreviewIn, ContextQuery],
 ) -> Snapshot | FullPart | ProviderRequest:
     """POST: by estimates, unless `count=provider`."""
-    wanted = _wanted(call.body)
+    wanted = call.body.wanted()
     with _inspect() as seen:
         return await _look(seen, call, wanted, count=call.query.count == "provider")
 
@@ -114,20 +103,6 @@ async def _look(
 
 def _window(query: ContextQuery) -> Window:
     return Window(query.group, query.after, query.limit)
-
-
-def _wanted(body: PreviewIn) -> Wanted:
-    overrides = context_overrides.read(body.exclude, body.replace)
-    named = {override.part for override in overrides}
-    for text in body.include:
-        if text != "*" and parse(text).id in named:
-            message = f"The part '{text}' is both included and changed. Name it once."
-            raise Invalid.because(Reason.DUPLICATE_PART, message, part=text)
-    if body.message is not None and is_blank(body.message):
-        raise Invalid.because(
-            Reason.BAD_FIELD, "The extra text is empty. Leave it out, or write some.", pointer="/message"
-        )
-    return Wanted(overrides, body.include, body.message, body.until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from hango import telemetry
 from hango.api import etags
-from hango.api.context import MAX_PARTS, MAX_TEXT
+from hango.api.changes import MAX_PARTS, MAX_TEXT
 from hango.api.endpoint import Call, Reply
 from hango.api.fields import Body, Moment, Query
 from hango.chain import saved_overrides

@@ -17,10 +17,12 @@ from hango.api import auth, authz, bodies
 from hango.api.errors import as_response, problem
 from hango.api.fields import Body, Query
 from hango.api.limits import Limiter, OverLimit
+from hango.api.waiters import Waiters
 from hango.chain.deps import Deps
 from hango.domain import Principal
 from hango.errors import HangoError, Unavailable
 from hango.logs import Log
+from hango.workers.broker import Doorbell
 
 JSON = "application/json"
 
@@ -36,6 +38,8 @@ class Runtime:
 
     deps: Deps
     limiter: Limiter
+    waiters: Waiters
+    doorbell: Doorbell
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,12 @@ class Call(Generic[TargetT, BodyT, QueryT]):
     target: TargetT
     body: BodyT
     query: QueryT
-    deps: Deps
+    runtime: Runtime
     request: Request
+
+    @property
+    def deps(self) -> Deps:
+        return self.runtime.deps
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +143,7 @@ async def answer(row: Row, request: Request) -> Response:
         target = await authz.admit(row.access, runtime.deps.store, principal, request.path_params)
         query = bodies.read_query(request, row.query) if row.query else None
         body = await bodies.read_body(request, row.body) if row.body else None
-        call = Call(principal, target, body, query, runtime.deps, request)
+        call = Call(principal, target, body, query, runtime, request)
         response = _response(row, await row.handler(call))
     except HangoError as error:
         if error.status >= 500:

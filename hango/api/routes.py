@@ -19,6 +19,8 @@ from hango.api import (
     session_messages,
     sessions,
     tenant,
+    tries,
+    try_batches,
     usage,
     users,
 )
@@ -30,18 +32,24 @@ from hango.api.authz import (
     OWN_KEY,
     PUBLIC,
     READ_AGENT,
+    READ_BATCH,
     READ_SESSION,
+    READ_TRY,
     WRITE_AGENT,
     WRITE_SESSION,
 )
 from hango.api.endpoint import Endpoint, Row
 from hango.api.fields import PageQuery, SearchQuery
 from hango.api.listing import Listing
+from hango.api.try_replies import BatchCheckOut, BatchOut, TryOut
+from hango.api.waiting import WaitQuery
 from hango.chain.full_part import FullPart
 from hango.chain.snapshot import Snapshot
 
 AGENT = "/v1/agents/{agent_id}"
 SESSION = "/v1/sessions/{session_id}"
+TRY = "/v1/tries/{try_id}"
+BATCH = "/v1/try-batches/{batch_id}"
 CONTEXT = (Snapshot, FullPart, context.ProviderRequest)
 
 # fmt: off
@@ -91,6 +99,24 @@ ROUTES: tuple[Row, ...] = (
     Row("PUT", SESSION + "/context-overrides", WRITE_SESSION, context_overrides.put_session_overrides,
         "Replace them; an empty list clears", context_overrides.OverridesOut,
         context_overrides.OverridesIn, query=context_overrides.OverridesQuery, refuses=(412,)),
+
+    Row("POST", SESSION + "/context/try", READ_SESSION, tries.start_try, "Try a changed context with one model call",
+        TryOut, tries.TryIn, query=WaitQuery, status=202, also=(200,), refuses=(402,)),
+    Row("GET", SESSION + "/tries", READ_SESSION, tries.list_tries, "List a session's tries, without texts and answers",
+        Listing[TryOut], query=PageQuery),
+    Row("GET", TRY, READ_TRY, tries.show_try, "A try, or its end when it comes in time", TryOut, query=WaitQuery),
+    Row("POST", TRY + "/cancel", READ_TRY, tries.cancel_try, "Cancel a try", TryOut, also=(202,)),
+    Row("POST", SESSION + "/context/try-batches", READ_SESSION, try_batches.start_batch,
+        "Try many variants of a context, all on one base", (BatchOut, BatchCheckOut), try_batches.BatchIn,
+        query=try_batches.BatchQuery, status=202, also=(200,), refuses=(402,)),
+    Row("GET", SESSION + "/try-batches", READ_SESSION, try_batches.list_batches, "List a session's batches",
+        Listing[BatchOut], query=PageQuery),
+    Row("GET", BATCH, READ_BATCH, try_batches.show_batch, "A batch, or its end when it comes in time",
+        BatchOut, query=WaitQuery),
+    Row("POST", BATCH + "/cancel", READ_BATCH, try_batches.cancel_batch, "Cancel what of a batch has not ended",
+        BatchOut, also=(202,)),
+    Row("GET", BATCH + "/tries", READ_BATCH, try_batches.list_tries, "List a batch's tries, without texts and answers",
+        Listing[TryOut], query=PageQuery),
 
     Row("GET", "/v1/api-keys", MEMBER, api_keys.list_keys, "List API keys: the own ones, for an admin all",
         Listing[api_keys.KeyOut], query=PageQuery),

@@ -18,7 +18,7 @@ from hango.api.session_messages import MessageIn
 from hango.chain import estimator
 from hango.domain import AgentID, AuditAction, RunStatus, Session
 from hango.errors import Invalid, NotFound, Reason
-from hango.store import agents, audit, messages, sessions
+from hango.store import agents, audit, messages, sessions, tries
 from hango.store.connection import Scope
 
 TITLE_CHARS = 500
@@ -125,6 +125,7 @@ async def delete_session(call: Call[Session, None]) -> None:
     async with call.deps.store.begin(call.principal) as scope:
         if not await sessions.delete(scope, call.target.id):
             raise NotFound
+        await tries.cancel(scope, session_id=call.target.id)
         await audit.record(scope, AuditAction.SESSION_DELETE, "session", call.target.id, {})
 
 

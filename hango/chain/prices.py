@@ -33,10 +33,10 @@ def _counted(usage: Usage, cache_ttl: str) -> Any:
     """The lists count cached and written tokens among those of the input."""
     from genai_prices import Usage as Counted
 
-    written = "cache_write_1h_tokens" if cache_ttl == "1h" else "cache_write_tokens"
     return Counted(
         input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,
-        **{written: usage.cache_write_tokens},
+        cache_write_tokens=usage.cache_write_tokens,
+        cache_write_1h_tokens=usage.cache_write_tokens if cache_ttl == "1h" else 0,
     )

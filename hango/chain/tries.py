@@ -109,7 +109,7 @@ async def plan(scope: Scope, deps: Deps, session_id: SessionID, variants: Sequen
             drafted = await draft_state(base, state)
             check_sendable(deps, drafted)
         except Invalid as fault:
-            raise fault if len(variants) == 1 else _in_variant(fault, at) from None
+            raise fault if len(variants) == 1 else in_variant(fault, at) from None
         made.append(_new_request(variant, drafted))
         await asyncio.sleep(0)  # a thousand variants of a long session must not hold up other requests
     return Plan(base, tuple(made))
@@ -177,7 +177,8 @@ def _with_way_out(fault: Detail, draft: Draft) -> Detail:
     return Detail(fault.reason, fault.message + way, fault.part, fault.pointer)
 
 
-def _in_variant(fault: Invalid, at: int) -> Invalid:
+def in_variant(fault: Invalid, at: int) -> Invalid:
+    """The same refusal of one of many variants: where it is."""
     place = f"/variants/{at}"
     errors = [Detail(one.reason, one.message, one.part, place + (one.pointer or "")) for one in fault.errors]
     return Invalid(f"Variant {at}: {fault}", errors=errors)

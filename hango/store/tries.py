@@ -10,6 +10,7 @@ import msgspec
 
 from hango import jsontext
 from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
+from hango.errors import NotFound
 from hango.messages import StopReason, Usage
 from hango.store.connection import Scope, one
 from hango.store.db import tries as rows
@@ -30,10 +31,11 @@ async def create(
     *,
     repeats: int = 1,
     batch_id: UUID | None = None,
+    first_id: TryID | None = None,
 ) -> list[TryID]:
     """New tries of the caller, `repeats` of each request in their order; one audit event each.
 
-    Their quota is reserved by the caller, in the same transaction.
+    Their quota is reserved by the caller, in the same transaction. `first_id` is the id of the first of them.
     """
     request_ids = [new_id() for _ in requests]
     await rows.add_try_requests(
@@ -58,6 +60,7 @@ async def create(
     )
     every = [(request, id) for request, id in zip(requests, request_ids, strict=True) for _ in range(repeats)]
     ids = [TryID(new_id()) for _ in every]
+    ids[0] = first_id or ids[0]
     await rows.add_tries(
         scope.conn,
         tenant_id=scope.tenant_id,
@@ -82,6 +85,12 @@ async def create(
         details=[jsontext.dumps(_detail(session_id, request)) for request, _ in every],
     )
     return ids
+
+
+async def hold_session(scope: Scope, session_id: UUID) -> None:
+    """Keep a session from being deleted until the transaction ends. Raises NotFound."""
+    if await rows.keep_session(scope.conn, tenant_id=scope.tenant_id, id=session_id) is None:
+        raise NotFound
 
 
 async def count_outstanding(scope: Scope) -> int:

@@ -10,14 +10,14 @@ from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
 from hango.messages import Usage
 from hango.store.connection import Scope
 from hango.store.db import try_batches as rows
-from hango.store.ids import new_id
 from hango.store.pages import DEFAULT_LIMIT, Page, id_of, page
 from hango.tries import TryBatch, TryStatus, TryUsage, VariantSum
 
 
-async def create(scope: Scope, session_id: UUID, base_id: UUID, label: str | None, tries: int) -> BatchID:
+async def create(
+    scope: Scope, batch_id: BatchID, session_id: UUID, base_id: UUID, *, label: str | None, tries: int
+) -> None:
     """A batch of the caller; its tries are made in the same transaction."""
-    batch_id = BatchID(new_id())
     await rows.add_try_batch(
         scope.conn,
         tenant_id=scope.tenant_id,
@@ -28,7 +28,6 @@ async def create(scope: Scope, session_id: UUID, base_id: UUID, label: str | Non
         label=label,
         tries=tries,
     )
-    return batch_id
 
 
 async def get(scope: Scope, batch_id: UUID) -> TryBatch | None:

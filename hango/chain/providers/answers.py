@@ -25,6 +25,7 @@ MOST_TOKENS = 1_000_000_000
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _NO_TEXT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})")
 _UNKNOWN_LETTER = rb"\ufffd"
+_NO_FIGURE = "no figure"
 
 
 class Unreadable(ValueError):
@@ -104,9 +105,10 @@ def tokens(figures: Any, needed: Sequence[str], more: Sequence[str]) -> tuple[in
 
 
 def _at(figures: Any, path: str) -> Any:
+    """What stands at a place, None for nothing. Where no object is on the way to it, something that is no figure."""
     here = figures
     for key in path.split("."):
-        if here is None:
-            return None
-        here = here.get(key) if isinstance(here, dict) else here
+        if not isinstance(here, dict):
+            return None if here is None else _NO_FIGURE
+        here = here.get(key)
     return here

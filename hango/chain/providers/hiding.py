@@ -45,6 +45,6 @@ def _forms(key: str) -> Iterator[str]:
         return
     yield re.escape(key)
     yield re.escape(quote(key, safe=""))
-    yield re.escape(base64.b64encode(key.encode()).decode().rstrip("="))
+    yield re.escape(base64.b64encode(key.encode()).decode().rstrip("=")) + "=*"
     if len(key) > BEGINNING:
         yield re.escape(key[:BEGINNING]) + r"\S*"

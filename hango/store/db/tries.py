@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_tries', 'add_try_audits', 'add_try_requests', 'correct_lost', 'count_outstanding', 'defer_try', 'end_uncalled', 'forget_tries', 'forget_try_batches', 'forget_try_requests', 'get_try', 'get_try_request', 'hold_expired', 'hold_open_tries', 'list_tries', 'mark_called', 'purge_answers', 'purge_texts', 'request_cancel', 'rescue_try', 'settle_try']
+__all__ = ['add_tries', 'add_try_audits', 'add_try_requests', 'correct_lost', 'count_outstanding', 'defer_try', 'end_uncalled', 'forget_tries', 'forget_try_batches', 'forget_try_requests', 'get_try', 'get_try_request', 'hold_expired', 'hold_open_tries', 'keep_session', 'list_tries', 'mark_called', 'purge_contents', 'request_cancel', 'rescue_try', 'settle_try']
 
 
 ADD_TRY_REQUESTS = """\
@@ -132,10 +132,31 @@ async def add_try_audits(
     await cursor.execute(ADD_TRY_AUDITS, {"tenant_id": tenant_id, "user_id": user_id, "ids": list(ids), "target_ids": list(target_ids), "details": list(details)})
 
 
+KEEP_SESSION = """\
+select id
+from sessions
+where tenant_id = %(tenant_id)s and id = %(id)s and deleted_at is null
+for share
+"""
+
+
+async def keep_session(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+) -> UUID | None:
+    """A session that is not deleted, and is not while the transaction goes on."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(KEEP_SESSION, {"tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
+
+
 COUNT_OUTSTANDING = """\
-select count(*)
-from tries
-where tenant_id = %(tenant_id)s and status in ('queued', 'running')
+select (
+  (select count(*) from tries w where w.tenant_id = %(tenant_id)s and w.status = 'queued')
+  + (select count(*) from tries r where r.tenant_id = %(tenant_id)s and r.status = 'running')
+)::bigint as tries
 """
 
 
@@ -144,7 +165,7 @@ async def count_outstanding(
     *,
     tenant_id: UUID,
 ) -> int | None:
-    """Tries of the tenant that wait or run."""
+    """Tries of the tenant that wait or run: two counts, each by its index."""
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(COUNT_OUTSTANDING, {"tenant_id": tenant_id})
     return await cursor.fetchone()
@@ -480,7 +501,10 @@ with ended as (
   set
     status = %(status)s,
     error_code = %(error_code)s,
-    cancel_requested_at = case when %(status)s = 'cancelled' then coalesce(t.cancel_requested_at, clock_timestamp()) end,
+    cancel_requested_at = case
+      when %(status)s = 'cancelled' then coalesce(t.cancel_requested_at, clock_timestamp())
+      else t.cancel_requested_at
+    end,
     finished_at = clock_timestamp(),
     lease_owner = null,
     lease_until = null
@@ -490,13 +514,26 @@ with ended as (
     and t.status = %(from_status)s
     and t.called_at is null
     and (%(attempt)s::integer is null or t.attempt = %(attempt)s::integer)
+    and (%(status)s <> 'cancelled' or t.status = 'queued' or t.cancel_requested_at is not null)
   returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, n.audit_id
+),
+sums as (
+  select e.quota_period, sum(e.reserved)::bigint as reserved
+  from ended e
+  group by e.quota_period
+),
+held as (
+  select q.period
+  from quotas q
+  where q.tenant_id = %(tenant_id)s and q.period in (select s.quota_period from sums s)
+  order by q.period
+  for update
 ),
 released as (
   update quotas q
-  set reserved = q.reserved - e.reserved
-  from (select e.quota_period, sum(e.reserved)::bigint as reserved from ended e group by e.quota_period) e
-  where q.tenant_id = %(tenant_id)s and q.period = e.quota_period
+  set reserved = q.reserved - s.reserved
+  from sums s, held h
+  where q.tenant_id = %(tenant_id)s and q.period = s.quota_period and h.period = s.quota_period
 ),
 told as (
   insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
@@ -522,7 +559,7 @@ async def end_uncalled(
     ids: Sequence[UUID | None],
     audit_ids: Sequence[UUID | None],
 ) -> list[UUID]:
-    """The end of tries whose call never began: nothing is billed, the reservation is given back. One array a column."""
+    """The end of tries whose call never began: nothing is billed, the reservation is given back. One array a column. Of those that a worker has, only one whose owner asked for it is cancelled. Months are locked in their order."""
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(END_UNCALLED, {"status": status, "error_code": error_code, "tenant_id": tenant_id, "from_status": from_status, "attempt": attempt, "ids": list(ids), "audit_ids": list(audit_ids)})
     return await cursor.fetchall()
@@ -594,7 +631,7 @@ HOLD_OPEN_TRIES = """\
 select t.id, t.status
 from tries t
 where t.tenant_id = %(tenant_id)s
-  and t.status in ('queued', 'running')
+  and (t.status = 'queued' or t.status = 'running')
   and (%(id)s::uuid is null or t.id = %(id)s::uuid)
   and (%(batch_id)s::uuid is null or t.batch_id = %(batch_id)s::uuid)
   and (%(session_id)s::uuid is null or t.session_id = %(session_id)s::uuid)
@@ -673,37 +710,40 @@ async def request_cancel(
     await cursor.execute(REQUEST_CANCEL, {"tenant_id": tenant_id, "ids": list(ids)})
 
 
-PURGE_TEXTS = """\
-update try_requests
-set texts = null, purged_at = clock_timestamp()
-where tenant_id = %(tenant_id)s and purged_at is null and expires_at < clock_timestamp()
+PURGE_CONTENTS = """\
+with purged as (
+  update try_requests r
+  set texts = null, purged_at = clock_timestamp()
+  where r.tenant_id = %(tenant_id)s
+    and r.purged_at is null
+    and r.expires_at < clock_timestamp()
+    and not exists (
+      select
+      from tries t
+      left join try_payloads p on p.tenant_id = t.tenant_id and p.try_id = t.id
+      where t.tenant_id = r.tenant_id
+        and t.request_id = r.id
+        and (t.finished_at is null or p.expires_at >= clock_timestamp())
+    )
+  returning r.id
+)
+delete from try_payloads p
+using tries t, purged r
+where p.tenant_id = %(tenant_id)s
+  and t.tenant_id = p.tenant_id
+  and t.id = p.try_id
+  and t.request_id = r.id
 """
 
 
-async def purge_texts(
+async def purge_contents(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
 ) -> None:
-    """Take the texts of old tries out; what is left says which parts they changed."""
+    """Take the texts of old requests out, and all answers to them: at once, when every try of a request has ended and the time of its answer is over too. What is left says which parts were changed."""
     cursor = conn.cursor()
-    await cursor.execute(PURGE_TEXTS, {"tenant_id": tenant_id})
-
-
-PURGE_ANSWERS = """\
-delete from try_payloads
-where tenant_id = %(tenant_id)s and expires_at < clock_timestamp()
-"""
-
-
-async def purge_answers(
-    conn: AsyncConnection[Any],
-    *,
-    tenant_id: UUID,
-) -> None:
-    """Take the answers of old tries out."""
-    cursor = conn.cursor()
-    await cursor.execute(PURGE_ANSWERS, {"tenant_id": tenant_id})
+    await cursor.execute(PURGE_CONTENTS, {"tenant_id": tenant_id})
 
 
 FORGET_TRIES = """\

@@ -53,11 +53,19 @@ from (
     unnest(@details::text[]) as detail
 ) n;
 
+-- name: keep_session :one
+-- A session that is not deleted, and is not while the transaction goes on.
+select id
+from sessions
+where tenant_id = @tenant_id and id = @id and deleted_at is null
+for share;
+
 -- name: count_outstanding :one
--- Tries of the tenant that wait or run.
-select count(*)
-from tries
-where tenant_id = @tenant_id and status in ('queued', 'running');
+-- Tries of the tenant that wait or run: two counts, each by its index.
+select (
+  (select count(*) from tries w where w.tenant_id = @tenant_id and w.status = 'queued')
+  + (select count(*) from tries r where r.tenant_id = @tenant_id and r.status = 'running')
+)::bigint as tries;
 
 -- name: get_try :one
 -- A try with its texts and answer, of a session that is not deleted.
@@ -198,13 +206,17 @@ select reserved
 from corrected;
 
 -- name: end_uncalled :many
--- The end of tries whose call never began: nothing is billed, the reservation is given back. One array a column.
+-- The end of tries whose call never began: nothing is billed, the reservation is given back. One array a column. Of those
+-- that a worker has, only one whose owner asked for it is cancelled. Months are locked in their order.
 with ended as (
   update tries t
   set
     status = @status,
     error_code = @error_code,
-    cancel_requested_at = case when @status = 'cancelled' then coalesce(t.cancel_requested_at, clock_timestamp()) end,
+    cancel_requested_at = case
+      when @status = 'cancelled' then coalesce(t.cancel_requested_at, clock_timestamp())
+      else t.cancel_requested_at
+    end,
     finished_at = clock_timestamp(),
     lease_owner = null,
     lease_until = null
@@ -214,13 +226,26 @@ with ended as (
     and t.status = @from_status
     and t.called_at is null
     and (sqlc.narg(attempt)::integer is null or t.attempt = sqlc.narg(attempt)::integer)
+    and (@status <> 'cancelled' or t.status = 'queued' or t.cancel_requested_at is not null)
   returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, n.audit_id
+),
+sums as (
+  select e.quota_period, sum(e.reserved)::bigint as reserved
+  from ended e
+  group by e.quota_period
+),
+held as (
+  select q.period
+  from quotas q
+  where q.tenant_id = @tenant_id and q.period in (select s.quota_period from sums s)
+  order by q.period
+  for update
 ),
 released as (
   update quotas q
-  set reserved = q.reserved - e.reserved
-  from (select e.quota_period, sum(e.reserved)::bigint as reserved from ended e group by e.quota_period) e
-  where q.tenant_id = @tenant_id and q.period = e.quota_period
+  set reserved = q.reserved - s.reserved
+  from sums s, held h
+  where q.tenant_id = @tenant_id and q.period = s.quota_period and h.period = s.quota_period
 ),
 told as (
   insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
@@ -271,7 +296,7 @@ returning id;
 select t.id, t.status
 from tries t
 where t.tenant_id = @tenant_id
-  and t.status in ('queued', 'running')
+  and (t.status = 'queued' or t.status = 'running')
   and (sqlc.narg(id)::uuid is null or t.id = sqlc.narg(id)::uuid)
   and (sqlc.narg(batch_id)::uuid is null or t.batch_id = sqlc.narg(batch_id)::uuid)
   and (sqlc.narg(session_id)::uuid is null or t.session_id = sqlc.narg(session_id)::uuid)
@@ -302,16 +327,31 @@ where tenant_id = @tenant_id
   and status = 'running'
   and cancel_requested_at is null;
 
--- name: purge_texts :exec
--- Take the texts of old tries out; what is left says which parts they changed.
-update try_requests
-set texts = null, purged_at = clock_timestamp()
-where tenant_id = @tenant_id and purged_at is null and expires_at < clock_timestamp();
-
--- name: purge_answers :exec
--- Take the answers of old tries out.
-delete from try_payloads
-where tenant_id = @tenant_id and expires_at < clock_timestamp();
+-- name: purge_contents :exec
+-- Take the texts of old requests out, and all answers to them: at once, when every try of a request has ended and the
+-- time of its answer is over too. What is left says which parts were changed.
+with purged as (
+  update try_requests r
+  set texts = null, purged_at = clock_timestamp()
+  where r.tenant_id = @tenant_id
+    and r.purged_at is null
+    and r.expires_at < clock_timestamp()
+    and not exists (
+      select
+      from tries t
+      left join try_payloads p on p.tenant_id = t.tenant_id and p.try_id = t.id
+      where t.tenant_id = r.tenant_id
+        and t.request_id = r.id
+        and (t.finished_at is null or p.expires_at >= clock_timestamp())
+    )
+  returning r.id
+)
+delete from try_payloads p
+using tries t, purged r
+where p.tenant_id = @tenant_id
+  and t.tenant_id = p.tenant_id
+  and t.id = p.try_id
+  and t.request_id = r.id;
 
 -- name: forget_tries :execrows
 -- Tries that ended long ago, without content by then. Their bills stay.

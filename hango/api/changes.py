@@ -1,0 +1,69 @@
+"""What a caller changes for one call, as bodies of previews, tries and variants say it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hango.api import agent_rules
+from hango.api.fields import Body, Name
+from hango.chain import context_overrides
+from hango.chain.parts import parse
+from hango.chain.state import Wanted
+from hango.chain.tries import Variant
+from hango.errors import Invalid, Reason
+from hango.messages import is_blank
+from hango.tries import Changes, Texts
+
+MAX_PARTS = 5000  # in one set of overrides
+MAX_TEXT = 1024 * 1024  # characters of a replacement or of extra text
+MAX_MODEL = 300  # characters of "<provider>/<model>"
+
+
+class ChangesIn(Body):
+    """Unsaved overrides for one call. `message` is extra text of the user, `until` an earlier end of the history."""
+
+    exclude: Annotated[list[str], Field(default_factory=list, max_length=MAX_PARTS)]
+    replace: Annotated[
+        dict[str, Annotated[str, Field(max_length=MAX_TEXT)]], Field(default_factory=dict, max_length=MAX_PARTS)
+    ]
+    include: Annotated[list[str], Field(default_factory=list, max_length=MAX_PARTS)]
+    message: Annotated[str, Field(max_length=MAX_TEXT)] | None = None
+    until: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+
+    def wanted(self) -> Wanted:
+        """Raises Invalid naming the part or field at fault."""
+        self.check()
+        overrides = context_overrides.read(self.exclude, self.replace)
+        return Wanted(overrides, self.include, self.message, self.until)
+
+    def check(self) -> None:
+        """Raise Invalid for what cannot stand together, whatever the session."""
+        named = {override.part for override in context_overrides.read(self.exclude, self.replace)}
+        for text in self.include:
+            if text != context_overrides.ALL and parse(text).id in named:
+                message = f"The part '{text}' is both included and changed. Name it once."
+                raise Invalid.because(Reason.DUPLICATE_PART, message, part=text)
+        if self.message is not None and is_blank(self.message):
+            message = "The extra text is empty. Leave it out, or write some."
+            raise Invalid.because(Reason.BAD_FIELD, message, pointer="/message")
+
+
+class VariantIn(ChangesIn):
+    """One change of the context to be tried. `model` is called in place of the agent's."""
+
+    model: Annotated[str, Field(max_length=MAX_MODEL)] | None = None
+    label: Name | None = None
+
+    def variant(self) -> Variant:
+        """Raises Invalid naming the part or field at fault."""
+        self.check()
+        if self.model is not None:
+            agent_rules.check_model(self.model)
+        return Variant(
+            label=self.label,
+            changes=Changes(tuple(self.exclude), tuple(self.replace), tuple(self.include), self.until),
+            texts=Texts(self.replace, self.message),
+            model=self.model,
+        )

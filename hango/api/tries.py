@@ -1,0 +1,84 @@
+"""Tries: one model call with a changed context, queued. Its session gets no message and no run."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from hango.api import admission, waiting
+from hango.api.changes import VariantIn
+from hango.api.endpoint import Call, Reply
+from hango.api.fields import PageQuery
+from hango.api.listing import Listing
+from hango.api.try_replies import TryOut
+from hango.api.waiting import WaitQuery, Wish
+from hango.domain import Session
+from hango.errors import NotFound
+from hango.store import tries
+from hango.tries import ENDED, Try
+
+RETRY_AFTER = {"Retry-After": "1"}
+
+
+class TryIn(VariantIn):
+    """What to change for one call."""
+
+
+async def start_try(call: Call[Session, TryIn, WaitQuery]) -> Reply[TryOut]:
+    """Accept a try, or give back the first one of a repeated request."""
+    wish = _wish(call)
+    wanted = admission.Wanted([call.body.variant()])
+    try_id = await admission.admit(call, wanted)
+    found = await _wait(call, try_id, wish)
+    headers = {"Location": f"/v1/tries/{try_id}"}
+    if found.status in ENDED and wish.seconds:
+        return Reply(TryOut.of(found), 200, headers | wish.headers())
+    return Reply(TryOut.of(found), 202, headers | RETRY_AFTER)
+
+
+async def show_try(call: Call[Try, None, WaitQuery]) -> Reply[TryOut]:
+    """The try as it is, or as it is when it ends or the wait is over."""
+    wish = _wish(call)
+    found = await _wait(call, call.target.id, wish) if call.target.status not in ENDED else call.target
+    if found.status in ENDED:
+        return Reply(TryOut.of(found), headers=wish.headers())
+    return Reply(TryOut.of(found), headers=RETRY_AFTER)
+
+
+async def cancel_try(call: Call[Try, None]) -> Reply[TryOut]:
+    """A waiting one ends at once; a running one is told to; one that has ended stays as it is."""
+    async with call.deps.store.begin(call.principal) as scope:
+        await tries.cancel(scope, try_id=call.target.id)
+    found = await _look(call, call.target.id)
+    return Reply(TryOut.of(found), 200 if found.status in ENDED else 202)
+
+
+async def list_tries(call: Call[Session, None, PageQuery]) -> Listing[TryOut]:
+    query = call.query
+    async with call.deps.store.read(call.principal) as scope:
+        page = await tries.list_all(scope, call.target.id, limit=query.limit, cursor=query.cursor)
+    return Listing([TryOut.of(one) for one in page.data], page.next_cursor)
+
+
+def _wish(call: Call[Session, TryIn, WaitQuery] | Call[Try, None, WaitQuery]) -> Wish:
+    return waiting.wish(call.request, call.query, call.deps.settings.long_wait_max)
+
+
+async def _wait(call: Call[Session, TryIn, WaitQuery] | Call[Try, None, WaitQuery], try_id: UUID, wish: Wish) -> Try:
+    return await call.runtime.waiters.wait(
+        try_id,
+        call.principal.key_id,
+        lambda: _look(call, try_id),
+        lambda found: found.status in ENDED,
+        seconds=wish.seconds,
+        gone=waiting.leaving(call.request),
+    )
+
+
+async def _look(
+    call: Call[Session, TryIn, WaitQuery] | Call[Try, None, WaitQuery] | Call[Try, None], try_id: UUID
+) -> Try:
+    async with call.deps.store.read(call.principal) as scope:
+        found = await tries.get(scope, try_id)
+    if found is None:  # its session was deleted meanwhile
+        raise NotFound
+    return found
