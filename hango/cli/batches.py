@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -18,10 +19,8 @@ from hango.cli.pending import Work
 from hango.cli.progress import bar
 from hango.cli.text import number
 from hango.cli.ticker import Ticker
-from hango.cli.try_replies import Batch, Quote, RawPage, Try
+from hango.cli.try_replies import Batch, Quote
 from hango.cli.try_report import cost
-
-PAGE = 500  # the API's own limit
 
 
 def look(client: Client, id_: str) -> bytes:
@@ -66,21 +65,14 @@ def work_of(id_: str) -> Work[Batch]:
 
 
 def tries(client: Client, batch: Batch) -> list[bytes]:
-    """The tries of a batch as the API shows them, in the order of its variants.
-
-    A list has no answers: each try that has one is read by itself.
-    """
-    listed: dict[str, tuple[Try, bytes]] = {}
-    for raw in _listed(client, batch.id):
-        one = replies.read(raw, Try)
-        listed[one.id] = (one, raw)
-    ids = [id for variant in batch.variants for id in variant.tries if id in listed]
-    total = max(1, len(ids))
+    """The tries of a batch as the API shows each by itself, in the order of its variants: its lists have no answers."""
+    ids = [id for variant in batch.variants for id in variant.tries]
     made: list[bytes] = []
+    total = max(1, len(ids))
     with Ticker(lambda: f"reading answers {bar(len(made) / total)} {number(len(made))} of {number(total)}"):
-        for one, raw in map(listed.__getitem__, ids):
-            has_more = one.succeeded and one.answer is None and not one.purged
-            made.append(_read(client, f"/v1/tries/{quote(one.id, safe='')}") if has_more else raw)
+        for id in ids:
+            path = f"/v1/tries/{quote(id, safe='')}"
+            made.append(pending.patiently(partial(client.get, path)))  # noqa: PERF401  its length is shown meanwhile
     return made
 
 
@@ -116,20 +108,6 @@ def _progress(seen: Batch, seconds: float) -> str:
     words += [f"{number(running)} running"] if (running := seen.counts.get("running", 0)) else []
     words += [f"{number(failed)} failed"] if failed else []
     return "  ".join([*words, f"{seconds:.0f} s"])
-
-
-def _listed(client: Client, id_: str) -> Iterator[bytes]:
-    """Every try of a batch, page by page."""
-    cursor = None
-    while True:
-        page = replies.read(_read(client, f"{_path(id_)}/tries", {"limit": PAGE, "cursor": cursor}), RawPage)
-        yield from map(bytes, page.data)
-        if (cursor := page.next_cursor) is None:
-            return
-
-
-def _read(client: Client, path: str, query: Mapping[str, str | int | None] | None = None) -> bytes:
-    return pending.patiently(lambda: client.get(path, query))
 
 
 def _many(count: int, thing: str) -> str:

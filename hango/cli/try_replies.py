@@ -136,10 +136,3 @@ class TryPage(msgspec.Struct, frozen=True):
 class BatchPage(msgspec.Struct, frozen=True):
     data: tuple[Batch, ...]
     next_cursor: str | None = None
-
-
-class RawPage(msgspec.Struct, frozen=True):
-    """One page of a list, each item as it came."""
-
-    data: tuple[msgspec.Raw, ...]
-    next_cursor: str | None = None
