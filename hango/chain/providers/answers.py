@@ -64,7 +64,7 @@ def checked(block: Block) -> Block:
         "text": (view.text,),
         "thinking": (view.thinking,),
         "redacted_thinking": (view.data,),
-        "tool_use": (view.id, view.name),
+        "tool_use": (view.id or None, view.name or None),
     }
     if any(value is None for value in needed.get(view.type, ())):
         raise Unreadable(view.type)
