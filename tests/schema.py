@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-# Each gives lines of `table | what it is`; the table of applied migrations is the runner's own.
+# Each gives lines of `table | what it is`, or of a function's name; the table of applied migrations is the runner's own.
 _SECTIONS = {
     "columns": """
         select c.relname, format('%s %s%s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
@@ -35,6 +35,20 @@ _SECTIONS = {
         where i.schemaname = 'public'
           and not exists (select from pg_constraint o where o.conname = i.indexname)
         order by i.tablename, i.indexname
+    """,
+    "triggers": """
+        select c.relname, format('%s: %s', t.tgname, substring(pg_get_triggerdef(t.oid) from '(?:AFTER|BEFORE) .*'))
+        from pg_trigger t
+        join pg_class c on c.oid = t.tgrelid
+        where not t.tgisinternal and c.relnamespace = 'public'::regnamespace
+        order by c.relname, t.tgname
+    """,
+    "functions": """
+        select p.proname, format('(%s) returns %s', pg_get_function_identity_arguments(p.oid),
+                                 pg_get_function_result(p.oid))
+        from pg_proc p
+        where p.pronamespace = 'public'::regnamespace
+        order by p.proname
     """,
     "row level security": """
         select c.relname, concat_ws(' ', case when c.relrowsecurity then 'enabled' end,

@@ -40,7 +40,7 @@ create table try_batches (
 
 -- What one model call changes on its base, and what came of it when it was accepted: the repeats of a variant share it.
 -- `changes`, `sent` and `excluded` are JSON text of part ids; `texts` is JSON text of the caller's own words and the only
--- column with content. It is taken out when `expires_at` is over (`purged_at`).
+-- column with content. It is taken out, and the answers with it, when its `expires_at` and theirs are over (`purged_at`).
 create table try_requests (
   tenant_id uuid not null,
   id uuid not null,
@@ -71,7 +71,7 @@ create table try_requests (
   constraint try_requests_purged_at_check check (purged_at is null or texts is null)
 );
 create unique index try_requests_variant_idx on try_requests (tenant_id, batch_id, variant) where batch_id is not null;
-create index try_requests_expires_at_idx on try_requests (expires_at) where purged_at is null;
+create index try_requests_expires_at_idx on try_requests (tenant_id, expires_at) where purged_at is null;
 
 -- One model call that somebody asked for. The states and who may change what: docs/tries.md. `attempt` is the fencing
 -- number of a claim; `called_at` is set before the first byte goes to the provider and taken back only when the provider
@@ -144,7 +144,7 @@ create index tries_lease_until_idx on tries (lease_until) where status = 'runnin
 create index tries_session_idx on tries (tenant_id, session_id, id);
 create index tries_batch_idx on tries (tenant_id, batch_id) where batch_id is not null;
 create index tries_request_idx on tries (tenant_id, request_id);
-create index tries_finished_at_idx on tries (finished_at) where finished_at is not null;
+create index tries_finished_at_idx on tries (tenant_id, finished_at) where finished_at is not null;
 
 -- What a model answered: JSON text of its content blocks, or what its provider said instead. With the texts of
 -- try_requests the only content of tries; never read by a list.
@@ -157,7 +157,6 @@ create table try_payloads (
   constraint try_payloads_pk primary key (tenant_id, try_id),
   constraint try_payloads_try_fk foreign key (tenant_id, try_id) references tries (tenant_id, id) on delete cascade
 );
-create index try_payloads_expires_at_idx on try_payloads (expires_at);
 
 -- A POST that starts work, done once: the same key and body of the same user give the first resource again.
 create table idempotency_keys (
@@ -172,7 +171,7 @@ create table idempotency_keys (
   constraint idempotency_keys_key_hash_check check (octet_length(key_hash) = 32),
   constraint idempotency_keys_request_hash_check check (octet_length(request_hash) = 32)
 );
-create index idempotency_keys_created_at_idx on idempotency_keys (created_at);
+create index idempotency_keys_created_at_idx on idempotency_keys (tenant_id, created_at);
 
 -- How many tokens of a model one token of the counting encoding is, learnt from what was billed to this tenant.
 create table token_factors (
@@ -240,72 +239,76 @@ create trigger try_batches_end after update on try_batches
 
 -- The fair pick: of the tenants with something to do and with fewer than `cap` running, the one with the fewest running;
 -- of it, as many as there is room for, single tries first. One pick at a time: two at once would choose the same tenant.
+-- What somebody holds is passed over, and a tenant of which all is held makes way for the next.
+-- A worker plans these statements once, when nobody waits yet; without the settings it would go on reading all rows.
 -- +goose StatementBegin
-create function claim_tries(owner uuid, lease interval, cap integer, most integer) returns uuid[] language plpgsql as $$
+create function claim_tries(owner uuid, lease interval, cap integer, most integer) returns uuid[] language plpgsql
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
 declare
-  chosen uuid;
-  room integer;
-  claimed uuid[];
+  candidate record;
+  claimed uuid[] := '{}';
 begin
   perform pg_advisory_xact_lock(7001);
-  with recursive waiting as (
-    (select t.tenant_id from tries t where t.status = 'queued' order by t.tenant_id limit 1)
-    union all
-    select (
-      select t.tenant_id from tries t where t.status = 'queued' and t.tenant_id > w.tenant_id order by t.tenant_id limit 1
+  for candidate in
+    with recursive waiting as (
+      (select t.tenant_id from tries t where t.status = 'queued' order by t.tenant_id limit 1)
+      union all
+      select (
+        select t.tenant_id from tries t where t.status = 'queued' and t.tenant_id > w.tenant_id order by t.tenant_id limit 1
+      )
+      from waiting w
+      where w.tenant_id is not null
+    ),
+    candidates as (
+      select
+        w.tenant_id,
+        (select count(*) from tries r where r.status = 'running' and r.tenant_id = w.tenant_id)::integer as running
+      from waiting w
+      where w.tenant_id is not null
     )
-    from waiting w
-    where w.tenant_id is not null
-  ),
-  candidates as (
-    select
-      w.tenant_id,
-      (select count(*) from tries r where r.status = 'running' and r.tenant_id = w.tenant_id)::integer as running
-    from waiting w
-    where w.tenant_id is not null
-  )
-  select c.tenant_id, cap - c.running into chosen, room
-  from candidates c
-  cross join lateral (
-    select q.created_at
-    from tries q
-    where q.status = 'queued'
-      and q.tenant_id = c.tenant_id
-      and q.queue_expires_at > clock_timestamp()
-      and (q.not_before is null or q.not_before <= clock_timestamp())
-    order by (q.batch_id is not null), q.created_at, q.id
-    limit 1
-  ) first
-  where c.running < cap
-  order by c.running, first.created_at
-  limit 1;
-  if chosen is null then
-    return '{}';
-  end if;
-  with picked as (
-    select q.id
-    from tries q
-    where q.status = 'queued'
-      and q.tenant_id = chosen
-      and q.queue_expires_at > clock_timestamp()
-      and (q.not_before is null or q.not_before <= clock_timestamp())
-    order by (q.batch_id is not null), q.created_at, q.id
-    limit least(room, most)
-    for update skip locked
-  ),
-  taken as (
-    update tries t
-    set
-      status = 'running',
-      attempt = t.attempt + 1,
-      lease_owner = owner,
-      lease_until = clock_timestamp() + lease,
-      started_at = coalesce(t.started_at, clock_timestamp())
-    from picked
-    where t.tenant_id = chosen and t.id = picked.id
-    returning t.id
-  )
-  select coalesce(array_agg(taken.id), '{}') into claimed from taken;
+    select c.tenant_id, cap - c.running as room
+    from candidates c
+    cross join lateral (
+      select q.created_at
+      from tries q
+      where q.status = 'queued'
+        and q.tenant_id = c.tenant_id
+        and q.queue_expires_at > clock_timestamp()
+        and (q.not_before is null or q.not_before <= clock_timestamp())
+      order by (q.batch_id is not null), q.created_at, q.id
+      limit 1
+    ) first
+    where c.running < cap
+    order by c.running, first.created_at
+  loop
+    with picked as (
+      select q.id
+      from tries q
+      where q.status = 'queued'
+        and q.tenant_id = candidate.tenant_id
+        and q.queue_expires_at > clock_timestamp()
+        and (q.not_before is null or q.not_before <= clock_timestamp())
+      order by (q.batch_id is not null), q.created_at, q.id
+      limit least(candidate.room, most)
+      for update skip locked
+    ),
+    taken as (
+      update tries t
+      set
+        status = 'running',
+        attempt = t.attempt + 1,
+        lease_owner = owner,
+        lease_until = clock_timestamp() + lease,
+        started_at = coalesce(t.started_at, clock_timestamp())
+      from picked
+      where t.tenant_id = candidate.tenant_id and t.id = picked.id
+      returning t.id
+    )
+    select coalesce(array_agg(taken.id), '{}') into claimed from taken;
+    exit when claimed <> '{}';
+  end loop;
   return claimed;
 end
 $$;
@@ -362,8 +365,15 @@ grant select, update on tries to hango_system;
 grant select on quotas to hango_system;
 
 -- +goose Down
+-- What tries that have not ended hold of a quota is given back, and bases that name an override set go: without it they
+-- would tell of other requests than they were kept for. Row level security is not forced meanwhile, or the owner of the
+-- tables, who has no tenant, would change nothing.
+alter table quotas no force row level security;
+update quotas set reserved = 0 where reserved > 0;
+alter table quotas force row level security;
 alter table usage_records drop constraint usage_records_try_fk;
 alter table usage_records drop constraint usage_records_try_key;
+-- squawk-ignore ban-drop-column
 alter table usage_records drop column try_id;
 revoke update (input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd, estimated)
   on usage_records from hango_app;
@@ -374,9 +384,16 @@ drop table try_payloads;
 drop table tries;
 drop table try_requests;
 drop table try_batches;
+-- squawk-ignore ban-drop-function
 drop function claim_tries(uuid, interval, integer, integer);
+-- squawk-ignore ban-drop-function
 drop function tell_cancel();
+-- squawk-ignore ban-drop-function
 drop function count_end();
+-- squawk-ignore ban-drop-function
 drop function tell_end();
 alter table context_bases drop constraint context_bases_override_set_fk;
+alter table context_bases no force row level security;
+delete from context_bases where override_set_id is not null;
+alter table context_bases force row level security;
 drop table override_sets;

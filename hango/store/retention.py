@@ -12,8 +12,7 @@ TRY_SECONDS = 90 * 24 * 3600.0
 
 async def purge(scope: Scope) -> int:
     """Take out what is over its time, of one tenant. Returns how many tries were forgotten."""
-    await try_rows.purge_texts(scope.conn, tenant_id=scope.tenant_id)
-    await try_rows.purge_answers(scope.conn, tenant_id=scope.tenant_id)
+    await try_rows.purge_contents(scope.conn, tenant_id=scope.tenant_id)
     forgotten = await try_rows.forget_tries(scope.conn, tenant_id=scope.tenant_id, age_seconds=TRY_SECONDS)
     if forgotten:
         await try_rows.forget_try_requests(scope.conn, tenant_id=scope.tenant_id)

@@ -16,8 +16,21 @@ import pytest
 from psycopg import sql
 
 import hango.store
-from hango.domain import Agent, AuditAction, OverrideAction, PartID, Principal, Purpose, Role, Session, SessionID
-from hango.errors import HangoError, Invalid, NotFound
+from hango.domain import (
+    Agent,
+    AuditAction,
+    BaseID,
+    BatchID,
+    OverrideAction,
+    PartID,
+    Principal,
+    Purpose,
+    Role,
+    Session,
+    SessionID,
+    TryID,
+)
+from hango.errors import HangoError, Invalid, NotFound, QuotaExceeded
 from hango.messages import Usage
 from hango.store import (
     agents,
@@ -26,9 +39,17 @@ from hango.store import (
     context_bases,
     context_overrides,
     files,
+    idempotency_keys,
     messages,
+    override_sets,
+    quotas,
+    retention,
     sessions,
     tenants,
+    token_factors,
+    tries,
+    try_batches,
+    try_claims,
     usage,
     users,
 )
@@ -36,11 +57,15 @@ from hango.store.connection import Scope, Store
 from hango.store.context_bases import ContextBase, CurrentBase
 from hango.store.context_overrides import NewOverride
 from hango.store.failures import StatementRefused
+from hango.store.ids import new_id
+from hango.tries import Admission, TryError, TryStatus
 from tests.conftest import Database
 from tests.rows import DEFINITION, make_agent, make_run, make_session, make_tenant, said
+from tests.tries import ACTUAL, LEASE_OVER, LOST, PLAIN, SUCCEEDED, Desk, admission, admit, admit_batch, alter, take
 
 PATH = "/memories/AGENTS.md"
 NO_TOOL = NewOverride(PartID("tool:ls"), OverrideAction.EXCLUDE, None, "")
+KEY = "one of the caller's keys"
 NO_MESSAGE = NewOverride(PartID("message:2"), OverrideAction.EXCLUDE, None, "")
 
 
@@ -54,6 +79,13 @@ class Theirs:
     run_id: UUID
     current: CurrentBase
     base: ContextBase
+    batch_id: BatchID
+    waiting: TryID  # in the batch
+    request_id: UUID  # of the waiting try
+    running: TryID  # claimed, past its lease
+    called: TryID
+    lost: TryID
+    admission: Admission
 
 
 Attempt = Callable[[Scope, Theirs], Awaitable[object]]
@@ -109,6 +141,34 @@ async def create_own_agent(scope: Scope, theirs: Theirs) -> bool:
     return ids(await agents.list_all(scope, viewer_is_admin=True)) == [made.id]
 
 
+async def create_tries(scope: Scope, theirs: Theirs) -> object:
+    return await tries.create(scope, theirs.session.id, theirs.base.id, [PLAIN], theirs.admission)
+
+
+async def create_batch(scope: Scope, theirs: Theirs) -> None:
+    await try_batches.create(scope, BatchID(new_id()), theirs.session.id, theirs.base.id, label="x", tries=1)
+
+
+async def take_key(scope: Scope, theirs: Theirs) -> bool:
+    return await idempotency_keys.take(scope, KEY, b"1" * 32, theirs.called) == theirs.called
+
+
+async def keep_override_set(scope: Scope, theirs: Theirs) -> bool:
+    return await override_sets.find_or_create(scope, theirs.current.override_text) != theirs.base.override_set_id
+
+
+async def reserve_quota(scope: Scope, theirs: Theirs) -> bool:
+    return await quotas.reserve(scope, 1_000_000) == theirs.admission.quota_period
+
+
+async def settle(scope: Scope, theirs: Theirs) -> bool:
+    return await try_claims.settle(scope, theirs.called, 1, SUCCEEDED, retention_seconds=1)
+
+
+async def learn_factor(scope: Scope, theirs: Theirs) -> None:
+    await token_factors.learn(scope, PLAIN.model, ratio=2.0, first=2.0, weight=0.5, least=0.5, most=4.0)
+
+
 CASES: dict[str, Case] = {
     "agents.create": Case(create_own_agent, True),
     "agents.definition": Case(lambda s, t: agents.definition(s, t.agent.version_id), NotFound),
@@ -146,12 +206,17 @@ CASES: dict[str, Case] = {
     "files.read": Case(lambda s, t: files.read(s, t.agent.id, PATH), None),
     "files.texts": Case(lambda s, t: files.texts(s, [file.version_id for file in t.current.files], most_chars=9), {}),
     "files.write": Case(lambda s, t: files.write(s, t.agent.id, PATH, "x"), NotFound),
+    "idempotency_keys.find": Case(lambda s, t: idempotency_keys.find(s, KEY, b"1" * 32), None),
+    "idempotency_keys.take": Case(take_key, True),
     "messages.append": Case(lambda s, t: messages.append(s, t.session.id, [said(0, "x")]), NotFound),
     "messages.bodies": Case(lambda s, t: messages.bodies(s, t.session.id, after_seq=0, through_seq=9), {}),
     "messages.body": Case(lambda s, t: messages.body(s, t.session.id, 1), None),
     "messages.digests": Case(lambda s, t: messages.digests(s, t.session.id, after_seq=0, through_seq=9), []),
     "messages.page": Case(lambda s, t: messages.page(s, t.session.id, 0, 9), []),
     "messages.tokens": Case(lambda s, t: messages.tokens(s, t.session.id, after_seq=0, through_seq=9), 0),
+    "override_sets.find_or_create": Case(keep_override_set, True),
+    "quotas.reserve": Case(reserve_quota, True),  # theirs is used up
+    "retention.purge": Case(lambda s, t: retention.purge(s), 0),
     "sessions.create": Case(lambda s, t: sessions.create(s, t.agent.id, "x"), NotFound),
     "sessions.delete": Case(lambda s, t: sessions.delete(s, t.session.id), False),
     "sessions.get": Case(lambda s, t: sessions.get(s, t.session.id), None),
@@ -159,6 +224,29 @@ CASES: dict[str, Case] = {
     "sessions.set_summary": Case(lambda s, t: sessions.set_summary(s, t.session.id, "x", 1, 1), Invalid),
     "tenants.get": Case(own_tenant, True),
     "tenants.update": Case(update_own_tenant, True),
+    "token_factors.learn": Case(learn_factor, None),
+    "tries.cancel": Case(lambda s, t: tries.cancel(s, session_id=t.session.id), None),
+    "tries.count_outstanding": Case(lambda s, t: tries.count_outstanding(s), 0),
+    "tries.create": Case(create_tries, StatementRefused),
+    "tries.end_waiting": Case(
+        lambda s, t: tries.end_waiting(s, [t.waiting], TryStatus.EXPIRED, TryError.QUEUE_EXPIRED), 0
+    ),
+    "tries.get": Case(lambda s, t: tries.get(s, t.called), None),
+    "tries.hold_session": Case(lambda s, t: tries.hold_session(s, t.session.id), NotFound),
+    "tries.list_all": Case(lambda s, t: mapped(tries.list_all(s, t.session.id), ids), []),
+    "try_batches.create": Case(create_batch, StatementRefused),
+    "try_batches.get": Case(lambda s, t: try_batches.get(s, t.batch_id), None),
+    "try_batches.list_all": Case(lambda s, t: mapped(try_batches.list_all(s, t.session.id), ids), []),
+    "try_batches.variants": Case(lambda s, t: try_batches.variants(s, t.batch_id), []),
+    "try_claims.correct_lost": Case(lambda s, t: try_claims.correct_lost(s, t.lost, 1, ACTUAL), False),
+    "try_claims.defer": Case(lambda s, t: try_claims.defer(s, t.called, 1, 0.0), False),
+    "try_claims.end_uncalled": Case(
+        lambda s, t: try_claims.end_uncalled(s, t.running, 1, TryStatus.FAILED, TryError.INTERNAL), False
+    ),
+    "try_claims.mark_called": Case(lambda s, t: try_claims.mark_called(s, t.running, 1), False),
+    "try_claims.request": Case(lambda s, t: try_claims.request(s, t.request_id), None),
+    "try_claims.rescue": Case(lambda s, t: try_claims.rescue(s, t.running, 1), False),
+    "try_claims.settle": Case(settle, False),
     "usage.ensure_quota": Case(lambda s, t: usage.ensure_quota(s), None),  # theirs is used up
     "usage.record": Case(record_usage, StatementRefused),
     "usage.records": Case(lambda s, t: mapped(usage.records(s, session_id=t.session.id), ids), []),
@@ -189,8 +277,8 @@ def scoped_functions() -> Iterator[str]:
 
 @pytest.fixture
 async def theirs(store: Store) -> Theirs:
-    """A tenant with one thing of each kind, its quota used up."""
-    tenant = await make_tenant(store, quota_tokens=1)
+    """A tenant with one thing of each kind, a try in each state that a function looks for, its quota used up."""
+    tenant = await make_tenant(store, quota_tokens=500)
     async with store.begin(tenant) as scope:
         agent = await make_agent(scope, shared=True, definition=replace(DEFINITION, memory=(PATH,)))
         await files.write(scope, agent.id, PATH, "a memory")
@@ -202,8 +290,25 @@ async def theirs(store: Store) -> Theirs:
         assert current is not None
         base = await context_bases.get(scope, await context_bases.find_or_create(scope, current))
         assert base is not None
-        made = Theirs(tenant, agent, session, run_id, current, base)
+        desk = Desk(tenant, session.id, base.id)
+        batch_id, (waiting,) = await admit_batch(scope, desk)
+        running, called, lost = await admit(scope, desk, [PLAIN] * 3)
+        cursor = await scope.conn.execute("select request_id from tries where id = %s", (waiting,))
+        ((request_id,),) = await cursor.fetchall()
+        await idempotency_keys.take(scope, KEY, b"1" * 32, waiting)
+        await token_factors.learn(scope, PLAIN.model, ratio=1.0, first=1.0, weight=0.5, least=0.5, most=4.0)
+        made = Theirs(
+            tenant, agent, session, run_id, current, base, batch_id, waiting, request_id, running, called, lost,
+            await admission(scope, 100),
+        )  # fmt: skip
         await record_usage(scope, made)
+    await take(store, tenant, running)
+    await alter(store, tenant, LEASE_OVER, running)
+    await take(store, tenant, called, lost, called=True)
+    async with store.begin(tenant) as scope:
+        assert await try_claims.settle(scope, lost, 1, LOST, retention_seconds=1)
+        with pytest.raises(QuotaExceeded):
+            await usage.ensure_quota(scope)
     return made
 
 
@@ -262,7 +367,7 @@ async def test_a_stranger_gets_nothing_and_changes_nothing(
     assert everything(database, theirs.tenant.tenant_id) == before
 
 
-@pytest.mark.parametrize("name", ["context_bases.find_or_create", "usage.record"])
+@pytest.mark.parametrize("name", ["context_bases.find_or_create", "tries.create", "try_batches.create", "usage.record"])
 async def test_a_foreign_row_and_an_absent_one_fail_alike(
     store: Store, stranger: Principal, theirs: Theirs, name: str
 ) -> None:
@@ -273,6 +378,7 @@ async def test_a_foreign_row_and_an_absent_one_fail_alike(
         run_id=absent,
         session=replace(theirs.session, id=absent),
         current=replace(theirs.current, session_id=absent),
+        base=replace(theirs.base, id=BaseID(absent)),
     )
     said_of = []
     for things in (theirs, nothing):
@@ -308,7 +414,8 @@ def test_the_app_role_without_a_tenant_sees_nothing(database: Database, theirs: 
 
 
 def test_the_system_role_sees_no_content(database: Database, theirs: Theirs) -> None:
-    """hango_system reads users, keys and tenants of all; nothing that holds content, and nothing by inheritance."""
+    """hango_system reads users, keys, tenants, quotas and tries of all; nothing that holds content, and nothing by
+    inheritance."""
     readable = []
     with psycopg.connect(database.app_dsn, autocommit=True) as conn:
         for table in tenant_tables(conn):
@@ -319,12 +426,21 @@ def test_the_system_role_sees_no_content(database: Database, theirs: Theirs) -> 
                         readable.append(table)
             except psycopg.errors.InsufficientPrivilege:
                 pass
-    assert readable == ["api_keys", "tenants", "users"]
+    assert readable == ["api_keys", "quotas", "tenants", "tries", "users"]
 
 
 @pytest.mark.parametrize(
     "table",
-    ["agent_versions", "audit_events", "context_bases", "file_versions", "message_bodies", "messages", "summaries"],
+    [
+        "agent_versions",
+        "audit_events",
+        "context_bases",
+        "file_versions",
+        "message_bodies",
+        "messages",
+        "override_sets",
+        "summaries",
+    ],
 )
 @pytest.mark.parametrize("change", ["update {} set tenant_id = tenant_id", "delete from {}", "truncate {}"])
 async def test_what_is_append_only_cannot_be_changed(store: Store, theirs: Theirs, table: str, change: str) -> None:
@@ -348,7 +464,8 @@ def test_times_are_of_one_clock(database: Database) -> None:
     with psycopg.connect(database.superuser_dsn) as conn:
         rows = conn.execute(
             "select table_name, column_default from information_schema.columns"
-            " where table_schema = 'public' and column_name = 'created_at' and column_default is distinct from 'now()'"
+            " where table_schema = 'public' and column_name = 'created_at'"
+            " and coalesce(column_default, '') not in ('now()', 'clock_timestamp()')"
         ).fetchall()
         (clock,) = conn.execute("select now()").fetchone() or (None,)
 

@@ -15,11 +15,27 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from hango.domain import OverrideAction, PartID
 from hango.errors import Unavailable
 from hango.migrations import runner
+from hango.store import context_bases, context_overrides, idempotency_keys, token_factors, try_claims
+from hango.store.connection import Store
+from hango.store.context_overrides import NewOverride
 from tests.conftest import Database
+from tests.rows import make_agent, make_session, make_tenant
 from tests.schema import snapshot
 from tests.services import Services, drop_database
+from tests.tries import (
+    ACTUAL_TOKENS,
+    MODEL,
+    PLAIN,
+    SUCCEEDED,
+    admit,
+    admit_batch,
+    lay_desk,
+    rows_of,
+    take,
+)
 
 SNAPSHOT = Path(__file__).parents[1] / "schema_snapshot.txt"
 NAMES = [migration.name for migration in runner.load()]
@@ -92,6 +108,49 @@ def test_taking_tries_back_keeps_what_they_cost(empty: Database) -> None:
             " from pg_class where relname in ('usage_records', 'usage_records_removed') order by relname"
         ).fetchall()
     assert walled == [(True, False), (True, True)]
+
+
+async def test_tries_with_all_that_they_left_go_and_come_again(fresh_database: Database) -> None:
+    """A down with tries in every state keeps their bills, gives back what they hold, and takes the bases that name an
+    override set with them; an up follows, and a down of everything with rows in every table."""
+    store = await Store.open(fresh_database.app_dsn, max_size=1)
+    tenant = await make_tenant(store)
+    async with store.begin(tenant) as scope:
+        session = await make_session(scope, await make_agent(scope), ["a question"])
+        desk = await lay_desk(scope)
+        await context_overrides.replace_for_session(
+            scope, session.id, [NewOverride(PartID("message:1"), OverrideAction.EXCLUDE, None, "")]
+        )
+        pinned = await context_bases.current(scope, session.id)
+        assert pinned is not None
+        await context_bases.find_or_create(scope, pinned)
+        await admit_batch(scope, desk, [PLAIN], repeats=2)
+        waiting, called = await admit(scope, desk, [PLAIN] * 2)
+        await idempotency_keys.take(scope, "a key", b"1" * 32, waiting)
+        await token_factors.learn(scope, MODEL, ratio=1.0, first=1.0, weight=0.5, least=0.5, most=4.0)
+    await take(store, tenant, called, called=True)
+    async with store.begin(tenant) as scope:
+        await try_claims.settle(scope, called, 1, SUCCEEDED, retention_seconds=60)
+    await store.close()
+    version = NAMES.index("00009_tries") + 1
+    bills = records(fresh_database, "usage_records")
+
+    runner.down(fresh_database.owner_dsn, version - 1)
+    left = {
+        "bills": records(fresh_database, "usage_records"),
+        "quotas": rows_of(fresh_database.superuser_dsn, "select used, reserved from quotas"),
+        "bases": rows_of(fresh_database.superuser_dsn, "select id, override_set_id from context_bases"),
+    }
+    runner.up(fresh_database.owner_dsn)
+    runner.down(fresh_database.owner_dsn, 0)
+
+    assert bills == [(tenant.tenant_id, "context_try", None, 10, Decimal("0.25"))]
+    assert left == {
+        "bills": bills,
+        "quotas": [{"used": ACTUAL_TOKENS, "reserved": 0}],
+        "bases": [{"id": desk.base_id, "override_set_id": None}],
+    }
+    assert records(fresh_database, "usage_records_removed") == bills
 
 
 def add_usage(database: Database, *purposes: str) -> UUID:
@@ -242,7 +301,9 @@ def test_every_tenant_owned_table_is_walled(database: Database) -> None:
     for table, walled, policy, command, roles in tables:
         column = "id" if table == "tenants" else "tenant_id"
         assert (table, walled, policy, command, roles) == (table, True, f"({column} = {own})", "ALL", "{public}")
-    assert [name for (name,) in system] == ["api_keys", "quotas", "runs", "tenants", "usage_records", "users"]
+    assert [name for (name,) in system] == [
+        "api_keys", "quotas", "runs", "tenants", "tries", "try_batches", "usage_records", "users"
+    ]  # fmt: skip
 
 
 def test_every_key_between_tenants_tables_is_composite(database: Database) -> None:

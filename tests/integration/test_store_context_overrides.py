@@ -284,7 +284,13 @@ async def test_a_base_has_the_saved_overrides(store: Store, admin: Principal) ->
     assert of_other is not None
     assert changed is not None
     assert (bare.overrides, bare.override_key) == ((), "")
-    assert found == replace(bare, overrides=(*of_agent, *of_session), override_key=found.override_key) == again
+    assert found == again
+    assert found == replace(
+        bare,
+        overrides=(*of_agent, *of_session),
+        override_key=found.override_key,
+        override_text=found.override_text,
+    )
     assert of_other.overrides == tuple(of_agent)
     assert len({"", found.override_key, of_other.override_key, changed.override_key}) == 4
     assert cleared == bare
@@ -350,6 +356,8 @@ async def test_a_call_without_a_run_is_recorded(store: Store, admin: Principal) 
 
     now = session.created_at  # one transaction has one time
     assert found == (
-        UsageRecord(record_id, Purpose.CONTEXT_TRY, None, session.id, "offline/extract", 5, 7, 0, 0, None, False, now),
+        UsageRecord(
+            record_id, Purpose.CONTEXT_TRY, None, None, session.id, "offline/extract", 5, 7, 0, 0, None, False, now
+        ),
     )
     assert tenant.quota_used == 12

@@ -214,7 +214,7 @@ async def test_usage_is_recorded_summed_and_counted(store: Store) -> None:
             await usage.ensure_quota(scope)
 
     newest = UsageRecord(
-        records[0].id, Purpose.SUMMARY, records[0].run_id, session.id, "a/y", 1, 2, 3, 4, None, True, now
+        records[0].id, Purpose.SUMMARY, records[0].run_id, None, session.id, "a/y", 1, 2, 3, 4, None, True, now
     )
     assert records[0] == newest
     assert records[2] == replace(

@@ -19,7 +19,7 @@ from idempotency_keys
 where tenant_id = %(tenant_id)s
   and user_id = %(user_id)s
   and key_hash = %(key_hash)s
-  and created_at > clock_timestamp() - interval '24 hours'
+  and created_at > now() - interval '24 hours'
 """
 
 
@@ -36,7 +36,7 @@ async def find_idempotency_key(
     user_id: UUID,
     key_hash: bytes,
 ) -> FindIdempotencyKeyRow | None:
-    """What a key stands for, within its day."""
+    """What a key stands for, within its day. The time is the transaction's, so that taking and finding agree."""
     cursor = conn.cursor(row_factory=args_row(FindIdempotencyKeyRow), binary=True)
     await cursor.execute(FIND_IDEMPOTENCY_KEY, {"tenant_id": tenant_id, "user_id": user_id, "key_hash": key_hash})
     return await cursor.fetchone()
@@ -47,7 +47,7 @@ insert into idempotency_keys (tenant_id, user_id, key_hash, request_hash, resour
 values (%(tenant_id)s, %(user_id)s, %(key_hash)s, %(request_hash)s, %(resource_id)s)
 on conflict (tenant_id, user_id, key_hash) do update
 set request_hash = excluded.request_hash, resource_id = excluded.resource_id, created_at = clock_timestamp()
-where idempotency_keys.created_at <= clock_timestamp() - interval '24 hours'
+where idempotency_keys.created_at <= now() - interval '24 hours'
 returning resource_id
 """
 
@@ -69,7 +69,7 @@ async def take_idempotency_key(
 
 PURGE_IDEMPOTENCY_KEYS = """\
 delete from idempotency_keys
-where tenant_id = %(tenant_id)s and created_at <= clock_timestamp() - interval '24 hours'
+where tenant_id = %(tenant_id)s and created_at <= clock_timestamp() - interval '25 hours'
 """
 
 
@@ -78,7 +78,7 @@ async def purge_idempotency_keys(
     *,
     tenant_id: UUID,
 ) -> None:
-    """Keys whose day is over."""
+    """Keys whose day is over, with time for a transaction that is about to read one."""
     cursor = conn.cursor()
     await cursor.execute(PURGE_IDEMPOTENCY_KEYS, {"tenant_id": tenant_id})
 

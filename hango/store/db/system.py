@@ -257,21 +257,27 @@ async def count_claimable(
 
 
 COUNT_DRIFT = """\
+with live as (
+  select w.tenant_id, w.quota_period, w.reserved, w.queue_expires_at from tries w where w.status = 'queued'
+  union all
+  select r.tenant_id, r.quota_period, r.reserved, r.queue_expires_at from tries r where r.status = 'running'
+),
+sums as (
+  select l.tenant_id, l.quota_period, sum(l.reserved) as reserved
+  from live l
+  group by l.tenant_id, l.quota_period
+)
 select
   (
     select count(*)
     from quotas q
-    where q.reserved <> (
-      select coalesce(sum(t.reserved), 0)
-      from tries t
-      where t.tenant_id = q.tenant_id and t.quota_period = q.period and t.status in ('queued', 'running')
-    )
+    left join sums s on s.tenant_id = q.tenant_id and s.quota_period = q.period
+    where q.reserved <> coalesce(s.reserved, 0)
   )::bigint as ledgers,
   (
     select count(*)
-    from tries t
-    where t.status in ('queued', 'running')
-      and t.queue_expires_at < clock_timestamp() - make_interval(secs => %(bound_seconds)s::float8)
+    from live l
+    where l.queue_expires_at < clock_timestamp() - make_interval(secs => %(bound_seconds)s::float8)
   )::bigint as overdue
 """
 

@@ -85,21 +85,27 @@ from (
 -- name: count_drift :one
 -- Months whose reservation is not the sum of what is under way, and tries that are older than any may be: both are 0.
 -- unscoped: a check over all tenants.
+with live as (
+  select w.tenant_id, w.quota_period, w.reserved, w.queue_expires_at from tries w where w.status = 'queued'
+  union all
+  select r.tenant_id, r.quota_period, r.reserved, r.queue_expires_at from tries r where r.status = 'running'
+),
+sums as (
+  select l.tenant_id, l.quota_period, sum(l.reserved) as reserved
+  from live l
+  group by l.tenant_id, l.quota_period
+)
 select
   (
     select count(*)
     from quotas q
-    where q.reserved <> (
-      select coalesce(sum(t.reserved), 0)
-      from tries t
-      where t.tenant_id = q.tenant_id and t.quota_period = q.period and t.status in ('queued', 'running')
-    )
+    left join sums s on s.tenant_id = q.tenant_id and s.quota_period = q.period
+    where q.reserved <> coalesce(s.reserved, 0)
   )::bigint as ledgers,
   (
     select count(*)
-    from tries t
-    where t.status in ('queued', 'running')
-      and t.queue_expires_at < clock_timestamp() - make_interval(secs => @bound_seconds::float8)
+    from live l
+    where l.queue_expires_at < clock_timestamp() - make_interval(secs => @bound_seconds::float8)
   )::bigint as overdue;
 
 -- name: list_tenants :many
