@@ -41,7 +41,6 @@ HEARTBEAT_TIMEOUT_MS: Final = 15_000
 RING_ANSWER_SECONDS: Final = 0.5
 RING_SECONDS: Final = 2.0
 RING_PAUSE_SECONDS: Final = 1.0
-RINGERS: Final = 2
 
 AWAY: Final = (RedisError, OSError)
 
@@ -185,7 +184,8 @@ class Doorbell:
 
     def __init__(self, redis_url: str) -> None:
         self._broker = make_broker(redis_url, answer_seconds=RING_ANSWER_SECONDS)
-        self._ringers = ThreadPoolExecutor(RINGERS, thread_name_prefix="doorbell")
+        # One thread: a Redis that hangs is met once, by the first; the others find the pause.
+        self._ringer = ThreadPoolExecutor(1, thread_name_prefix="doorbell")
         self._pause_until = 0.0
 
     async def ring(self, times: int = 1) -> None:
@@ -194,17 +194,17 @@ class Doorbell:
             return
         try:
             async with asyncio.timeout(RING_SECONDS):
-                await asyncio.get_running_loop().run_in_executor(self._ringers, self._ring, times)
+                await asyncio.get_running_loop().run_in_executor(self._ringer, self._ring, times)
         except TimeoutError as error:
             self._pause(error)
 
     async def close(self) -> None:
-        self._ringers.shutdown(wait=False, cancel_futures=True)
+        self._ringer.shutdown(wait=False, cancel_futures=True)
         self._broker.client.close()
 
     def _ring(self, times: int) -> None:
         """On a thread: Dramatiq's way to Redis blocks."""
-        if self._pauses():  # those who waited behind one that failed need not wait again
+        if self._pauses():
             return
         try:
             for _ in range(times):

@@ -31,17 +31,17 @@ END_OF_THREADS_MS: Final = 10_000
 SETTLE_SECONDS: Final = 30.0
 
 
-def run(settings: Settings, make_picker: MakePicker) -> None:
+def run(settings: Settings, make_picker: MakePicker, *, settle_seconds: float = SETTLE_SECONDS) -> None:
     """Work until SIGTERM or SIGINT, then end the calls under way; a second signal ends the process at once.
 
     Raises HangoError where a service is not named or PostgreSQL cannot be reached. A Redis that is away is waited for.
     """
     logs.setup(settings)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(work(settings, make_picker))
+        runner.run(work(settings, make_picker, settle_seconds))
 
 
-async def work(settings: Settings, make_picker: MakePicker) -> None:
+async def work(settings: Settings, make_picker: MakePicker, settle_seconds: float) -> None:
     told = end_once()
     async with open_resources(settings) as resources:
         assert settings.redis_url is not None, "resources are open"
@@ -58,7 +58,7 @@ async def work(settings: Settings, make_picker: MakePicker) -> None:
         # What rang here in the last moment may have found nobody: another worker is to look.
         await resources.doorbell.ring()
         try:
-            async with asyncio.timeout(settings.context_try_timeout + SETTLE_SECONDS):
+            async with asyncio.timeout(settings.context_try_timeout + settle_seconds):
                 await picker.stop()
         except TimeoutError as error:
             logs.error(Log.UNEXPECTED, error, process=PROCESS)
