@@ -73,7 +73,12 @@ async def test_with_a_key_each_provider_answers() -> None:
     env = {"HANGO_ANTHROPIC_API_KEY": "sk-ant", "HANGO_OPENAI_API_KEY": "sk"}
     with_keys = Providers(Settings.from_env(env), MODELS)
 
-    assert all(with_keys.completer(name) is with_keys.get(name) for name in with_keys.names)
+    found = {name: type(with_keys.completer(name)) for name in with_keys.names}
+    assert found == {
+        "anthropic": AnthropicProvider,
+        "openai": OpenAICompatibleProvider,
+        "offline": OfflineProvider,
+    }
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
