@@ -47,6 +47,8 @@ class Log(StrEnum):
     NOTIFICATIONS_AWAY = "notifications_away"  # waiting requests are not woken until PostgreSQL is back; then they look
     COUNTER_FAILED = "counter_failed"  # a provider's token counter did not answer; the estimate stands
     OVERRIDES_NOT_APPLIED = "overrides_not_applied"  # a stored set would leave no valid request; sent without it
+    TRY_LOST = "try_lost"  # its worker fell silent during the call: outcome unknown, billed by its estimate
+    TRIES_DRIFT = "tries_drift"  # the reserved tokens of a month are wrong, or a try is older than any may be
     POISON = "poison_message"  # a message in Redis that is none of this version's; dropped
     LIBRARY = "library"  # a warning of a library: its logger, its place, its constant text
 
@@ -67,6 +69,9 @@ class Fields(TypedDict, total=False):
     user_id: UUID
     key_id: UUID
     session_id: UUID
+    try_id: UUID
+    ledgers: int
+    overdue: int
 
 
 def setup(settings: Settings, stream: TextIO | None = None) -> None:

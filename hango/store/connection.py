@@ -69,6 +69,16 @@ class SystemScope:
         await self.conn.execute(b"set local app.t = ''; set local role hango_system", prepare=False)
 
 
+    @asynccontextmanager
+    async def attempt_as(self, principal: Principal) -> AsyncIterator[Scope]:
+        """Like `act_as`, for one of many: what fails inside is undone alone, and the transaction goes on."""
+        try:
+            async with self.conn.transaction(), self.act_as(principal) as own:
+                yield own
+        except psycopg.Error as error:
+            raise reduced(error) from None
+
+
 class Store:
     """A pool of connections. Each `async with` of `begin`, `read` or `system` is one transaction.
 

@@ -165,6 +165,12 @@ async def end_waiting(scope: Scope, ids: Sequence[UUID], status: TryStatus, erro
     return len(ended)
 
 
+async def expire(scope: Scope, most: int) -> int:
+    """The end of up to `most` tries that waited for too long: nothing is billed. Returns how many."""
+    ids = await rows.hold_expired(scope.conn, tenant_id=scope.tenant_id, most=most)
+    return await end_waiting(scope, ids, TryStatus.EXPIRED, TryError.QUEUE_EXPIRED) if ids else 0
+
+
 def read_changes(text: str) -> Changes:
     return _changes.decode(text)
 

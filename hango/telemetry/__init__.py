@@ -116,6 +116,10 @@ class Seen:
         if self._span is not None:
             self._span.set_attribute(attr, _plain(value))
 
+    def set_all(self, attrs: Mapping[Attr, Value]) -> None:
+        if self._span is not None:
+            self._span.set_attributes(_all_plain(attrs))
+
     def content(self, attr: Content, principal: Principal, write: Callable[[], str]) -> None:
         """Texts of messages or answers, where the tenant wants them on spans; else they are not even written."""
         if self._span is not None and content_allowed(principal):

@@ -1,0 +1,99 @@
+"""Signs of life: one statement for all tries of the process, three times in a lease."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+from uuid import UUID
+
+from hango import logs
+from hango.errors import HangoError
+from hango.logs import Log
+from hango.store import claims
+from hango.store.connection import Store
+from hango.workers.held import HeldTries
+from hango.workers.outcomes import Ending
+
+PER_LEASE: Final = 3
+
+
+class Leases:
+    """Renews the leases of the held tries, and ends their calls when somebody else has them or wants that.
+
+    When no renewal gets through for a whole lease, others may take the tries: all calls are ended.
+    """
+
+    def __init__(self, store: Store, owner: UUID, held: HeldTries, lease_seconds: float) -> None:
+        self._store = store
+        self._owner = owner
+        self._held = held
+        self._lease_seconds = lease_seconds
+        self._pause = lease_seconds / PER_LEASE
+        self._soon = asyncio.Event()
+        self._renewal: asyncio.Task[bool] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="leases")
+
+    async def close(self) -> None:
+        tasks = [task for task in (self._task, self._renewal) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def renew_soon(self) -> None:
+        """Look now what has become of the held tries."""
+        self._soon.set()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        silent = 0
+        while True:
+            self._soon.clear()
+            next_one = loop.time() + self._pause
+            silent = 0 if await self._renewed() else silent + 1
+            if silent == PER_LEASE:
+                for held in self._held:
+                    held.end(Ending.GIVEN_UP)
+                silent = 0
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(next_one):
+                    await self._soon.wait()
+
+    async def _renewed(self) -> bool:
+        """Whether PostgreSQL has heard of us within a third of a lease.
+
+        A renewal that hangs is waited for, not doubled: to cancel it could take longer than it does.
+        """
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renew(), name="renewal")
+        await asyncio.wait({self._renewal}, timeout=self._pause)
+        if not self._renewal.done():
+            return False
+        ended, self._renewal = self._renewal, None
+        return ended.result()
+
+    async def _renew(self) -> bool:
+        asked = sorted(self._held, key=lambda held: held.claimed.id)
+        if not asked:
+            return True
+        try:
+            async with self._store.system() as scope:
+                kept = await claims.renew(
+                    scope,
+                    self._owner,
+                    [(held.claimed.id, held.claimed.attempt) for held in asked],
+                    self._lease_seconds,
+                )
+        except HangoError as error:
+            logs.warning(Log.UNAVAILABLE, error, process="worker")
+            return False
+        for held in asked:
+            if held.claimed.id not in kept:
+                held.end(Ending.GIVEN_UP)
+            elif kept[held.claimed.id]:
+                held.end(Ending.CANCELLED)
+        return True
