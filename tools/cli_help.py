@@ -1,4 +1,4 @@
-"""The generated blocks of docs/cli.md: the help of every command, a table of a context, the exit codes."""
+"""The generated blocks of docs/cli.md: the help of every command, the tables that they print, the exit codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hango.cli.lazy import HELP_NAMES
 from hango.cli.main import app
 
 WIDTH = 80
-TABLE = Path(__file__).resolve().parent.parent / "tests" / "unit" / "cli" / "golden" / "context_100.txt"
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "unit" / "cli" / "golden"
 
 
 def commands() -> str:
@@ -30,7 +30,16 @@ def exit_codes() -> str:
 
 def context_table() -> str:
     """The table that the tests of `hango context show` hold to the letter."""
-    return f"```\n{TABLE.read_text(encoding='utf-8')}```\n"
+    return _table("context_100.txt")
+
+
+def compare_table() -> str:
+    """The table that the tests of `hango context compare` hold to the letter."""
+    return _table("compare_80.txt")
+
+
+def _table(name: str) -> str:
+    return f"```\n{(GOLDEN / name).read_text(encoding='utf-8')}```\n"
 
 
 def _below(group: Command, context: Context) -> Iterator[tuple[str, str]]:

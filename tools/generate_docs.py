@@ -47,6 +47,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "metrics": metrics,
     "commands": cli_help.commands,
     "context-table": cli_help.context_table,
+    "compare-table": cli_help.compare_table,
     "exit-codes": cli_help.exit_codes,
     "routes": http_docs.routes,
     "accesses": http_docs.accesses,

@@ -72,7 +72,7 @@ def tries(client: Client, batch: Batch) -> list[bytes]:
     with Ticker(lambda: f"reading answers {bar(len(made) / total)} {number(len(made))} of {number(total)}"):
         for id in ids:
             path = f"/v1/tries/{quote(id, safe='')}"
-            made.append(pending.patiently(partial(client.get, path)))  # noqa: PERF401  its length is shown meanwhile
+            made.append(pending.patiently(partial(client.get, path)))
     return made
 
 

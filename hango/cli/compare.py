@@ -15,7 +15,7 @@ MOST_REPEATS = 30  # the API's own limit
 def compare(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE.jsonl]", help="One variant a line, as JSON; - for stdin.", show_default=False),
+        typer.Argument(metavar="FILE.jsonl", help="One variant a line, as JSON; - for stdin.", show_default=False),
     ] = None,
     *,
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="The session's id.")] = None,

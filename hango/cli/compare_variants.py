@@ -15,10 +15,10 @@ from hango.cli.client import Refused
 from hango.cli.editor import decoded
 from hango.cli.exits import Failure
 from hango.cli.imports import opened
-from hango.cli.text import cut, one_line
+from hango.cli.text import cut_middle, one_line
 
 BASE = "base"
-MOST_LABEL = 80  # columns of a label that is made here
+MOST_LABEL = 180  # columns of a label that is made here; the API takes 200 characters
 
 _KINDS: Mapping[str, tuple[str, type]] = {
     "label": ("a text", str),
@@ -29,7 +29,7 @@ _KINDS: Mapping[str, tuple[str, type]] = {
     "until": ("the number of a message", int),
     "model": ("a text", str),
 }
-_AT = re.compile(r"/?variants[/\[](\d+)\]?")
+_AT = re.compile(r"^Variant (?P<first>\d+)|/variants/(?P<at>\d+)(?:/(?P<field>[^\s:]*))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,8 @@ class Variant:
 
 def without(parts: Sequence[str]) -> list[Variant]:
     """One variant for each part, without it."""
-    return [
-        Variant(f"without {part}", {"exclude": [part]}, origin=f"--without {part}") for part in dict.fromkeys(parts)
-    ]
+    each = ({"exclude": [part]} for part in dict.fromkeys(parts))
+    return [Variant(_label(one, at), one, origin=f"--without {one['exclude'][0]}") for at, one in enumerate(each)]
 
 
 def read(file: str) -> list[Variant]:
@@ -97,17 +96,23 @@ def told(refused: Refused, variants: Sequence[Variant]) -> Refused:
     """The same refusal with the places of variants as a person knows them."""
 
     def named(found: re.Match[str]) -> str:
-        at = int(found[1])
-        return variants[at].origin or one_line(variants[at].label) if at < len(variants) else found[0]
+        at = int(found["first"] or found["at"])
+        if at >= len(variants):
+            return found[0]
+        place = variants[at].origin or one_line(variants[at].label)
+        return f"{place}, {found['field']}" if found["field"] else place
 
-    more = [_AT.sub(named, one) for one in refused.more]
+    said = refused.sentence.partition(": ")[2]
+    more = [_AT.sub(named, one) for one in refused.more if not (said and one.endswith(said))]
     return Refused(_AT.sub(named, refused.sentence), reason=refused.reason, more=more)
 
 
 def _with_model(one: Variant, model: str, *, alone: bool) -> Variant:
     if one.model is not None:
         raise Failure(f"{one.origin}: it names the model {one.model}. Leave it out there, or leave --model out.")
-    return replace(one, model=model, label=one.label if alone else f"{one.label} · {model}")
+    return replace(
+        one, model=model, label=one.label if alone else cut_middle(f"{one.label} · {one_line(model)}", MOST_LABEL)
+    )
 
 
 def _numbered(text: str, name: str) -> Iterator[Variant]:
@@ -174,4 +179,4 @@ def _label(overrides: Mapping[str, Any], at: int) -> str:
         for name, word in (("exclude", "without"), ("replace", "replaced"), ("include", "with"))
         if overrides.get(name)
     ]
-    return cut("; ".join(words), MOST_LABEL) or f"line {at}"
+    return cut_middle(one_line("; ".join(words)), MOST_LABEL) or f"line {at}"

@@ -18,13 +18,7 @@ INDENT = "  "
 MOST_PARTS = 30  # named as left out; --json has them all
 LEAST_COST = 0.0001  # dollars; a smaller cost is shown as less than this
 
-_ENDED = {
-    "failed": "failed",
-    "timed_out": "ran out of time",
-    "cancelled": "was cancelled",
-    "expired": "was not taken by any worker in time",
-    "lost": "was lost: its outcome is not known, and it is not repeated",
-}
+_ENDED = {"timed_out": "timed out", "lost": "is lost", "cancelled": "was cancelled"}
 
 
 def lines(one: Try, width: int) -> Iterator[Line]:
@@ -50,6 +44,8 @@ def fault(one: Try) -> Failure | None:
     said = f"the try {_ENDED.get(one.status, one.status)}"
     if one.error is None:
         return Failure(f"{said}.")
+    if one.status == "cancelled":  # the API's sentence says it, and whether the call may cost
+        return Failure(f"{one.error.message} ({one.error.code})")
     return Failure(f"{said}: {one.error.message} ({one.error.code})")
 
 

@@ -215,15 +215,39 @@ def test_a_model_is_named_once(tmp_path: Path) -> None:
     assert failure.value.sentence == said
 
 
-def test_a_refusal_names_the_line(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sentence", "error", "said"),
+    [
+        (
+            "Variant 2: 'b' is no part id.",
+            {"message": "'b' is no part id.", "part": "b", "pointer": "/variants/2/exclude/0"},
+            "{line}: 'b' is no part id.\n",
+        ),
+        (
+            "The body is wrong.",
+            {"message": "label is too long.", "pointer": "/variants/2/label"},
+            "The body is wrong.\n  {line}, label: label is too long.\n",
+        ),
+        (
+            "Variant 0: A request would end with an assistant message.",
+            {"message": "A request would end with an assistant message.", "part": "message:4"},
+            "the unchanged context, which is always compared: A request would end with an assistant message.\n",
+        ),
+        (
+            "7 variants are too many.",
+            {"message": "No.", "pointer": "/variants/9"},
+            "7 variants are too many.\n  /variants/9: No.\n",
+        ),
+    ],
+)
+def test_a_refusal_names_the_line(sentence: str, error: dict[str, str], said: str, run: Run, tmp_path: Path) -> None:
     """A variant that the API refuses is named as the person wrote it, and nothing is sent."""
     file = tmp_path / "v.jsonl"
     file.write_text('{"exclude": ["a"]}\n{"exclude": ["b"]}', encoding="utf-8")
-    errors = [{"reason": "bad_part_id", "message": "'b' is no part id.", "pointer": "/variants/2/exclude/0"}]
-    with serving({CHECK: problem(422, "bad_part_id", "A part id is wrong.", errors=errors)}) as api:
+    with serving({CHECK: problem(422, "bad_part_id", sentence, errors=[{"reason": "bad_part_id", **error}])}) as api:
         ended = ask(api, run, str(file), "--session", SESSION, "--yes")
 
-    assert ended == Ended(1, "", f"hango: A part id is wrong.\n  {file}, line 2/exclude/0: 'b' is no part id.\n")
+    assert ended == Ended(1, "", "hango: " + said.format(line=f"{file}, line 2"))
 
 
 @pytest.mark.parametrize(

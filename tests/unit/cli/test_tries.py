@@ -210,13 +210,10 @@ def test_an_answer_that_is_no_longer_kept(run: Run) -> None:
     ("one", "said"),
     [
         (failed("failed", "provider_overloaded", "It is."), "the try failed: It is. (provider_overloaded)"),
-        (failed("timed_out", "timeout", "Late."), "the try ran out of time: Late. (timeout)"),
-        (failed("cancelled", "cancelled", "Over."), "the try was cancelled: Over. (cancelled)"),
-        (failed("expired", "queue_expired", "W."), "the try was not taken by any worker in time: W. (queue_expired)"),
-        (
-            failed("lost", "worker_lost", "Gone."),
-            "the try was lost: its outcome is not known, and it is not repeated: Gone. (worker_lost)",
-        ),
+        (failed("timed_out", "timeout", "Late."), "the try timed out: Late. (timeout)"),
+        (failed("cancelled", "cancelled", "The try was cancelled."), "The try was cancelled. (cancelled)"),
+        (failed("expired", "queue_expired", "No worker."), "the try expired: No worker. (queue_expired)"),
+        (failed("lost", "worker_lost", "Gone."), "the try is lost: Gone. (worker_lost)"),
         (tries.waiting("cancelled", finished_at=tries.ENDED), "the try was cancelled."),
         (failed("failed", "internal", "\x1b[2J"), "the try failed: ⟨U+001B⟩[2J (internal)"),
     ],
