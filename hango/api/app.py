@@ -34,6 +34,7 @@ from hango.errors import HangoError
 from hango.logs import Log
 from hango.store.connection import Store
 from hango.workers.broker import Doorbell
+from hango.workers.reconciler import Reconciler
 
 # A rate limit is not worth a longer wait than this: after it the request passes without one.
 REDIS_SECONDS = 0.5
@@ -88,7 +89,11 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         # The first count reads the tokenizer's table, half a second: done beside the start, not in a first request.
         warm = asyncio.create_task(asyncio.to_thread(estimator.count, ["warm"]))
         stack.push_async_callback(asyncio.wait, [warm])
-        yield Runtime(Deps(settings, store, providers, models), limiter, waiters, doorbell)
+        deps = Deps(settings, store, providers, models)
+        reconciler = Reconciler(deps, doorbell.ring)
+        stack.push_async_callback(reconciler.close)
+        reconciler.start()
+        yield Runtime(deps, limiter, waiters, doorbell)
 
 
 def _redis(url: str) -> Redis:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hango.cli.child import told_services
 from hango.cli.services import all_services
 from hango.config import Settings
-
-if TYPE_CHECKING:
-    from hango.workers.resources import Picker, Resources
 
 
 def worker(
@@ -44,6 +41,7 @@ def work(settings: Settings) -> None:
     from hango.migrations import app_role
     from hango.workers import start_checks
     from hango.workers.main import run
+    from hango.workers.picker import make_picker
 
     assert settings.database_url is not None, "services are named"
     start_checks.check(settings)
@@ -51,14 +49,3 @@ def work(settings: Settings) -> None:
     require_migrated(settings)
     run(settings, make_picker)
 
-
-class NothingToPick:
-    async def ring(self) -> None:
-        return
-
-    async def stop(self) -> None:
-        return
-
-
-def make_picker(resources: Resources) -> Picker:
-    return NothingToPick()
