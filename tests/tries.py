@@ -44,6 +44,9 @@ REFUSED = Settlement(
 LOST = Settlement(TryStatus.LOST, ESTIMATE, TryError.WORKER_LOST)
 
 
+NOTHING = Changes()
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """A session to try things on, its base kept, and who asks."""
@@ -65,14 +68,13 @@ async def lay_desk(scope: Scope) -> Desk:
     return Desk(scope.principal, session.id, await context_bases.find_or_create(scope, current))
 
 
-def variant(label: str | None = None, *, reserved: int = RESERVED, **changes: Any) -> NewRequest:
-    """What one call shall change; nothing, if not told. Each replacement's text is its part in other words."""
-    made = Changes(**{name: tuple(parts) if name != "until" else parts for name, parts in changes.items()})
+def variant(label: str | None = None, changes: Changes = NOTHING, *, reserved: int = RESERVED) -> NewRequest:
+    """What one call shall change. Each replacement's text names its part."""
     return NewRequest(
         label=label,
         model=MODEL,
-        changes=made,
-        texts=Texts({part: f"instead of {part}" for part in made.replace}, "and now?"),
+        changes=changes,
+        texts=Texts({part: f"instead of {part}" for part in changes.replace}, "and now?"),
         sent='["system:base"]',
         excluded="[]",
         request_sha256="5" * 64,
@@ -86,12 +88,14 @@ def variant(label: str | None = None, *, reserved: int = RESERVED, **changes: An
 PLAIN = variant()
 
 
-async def admission(scope: Scope, tokens: int, *, ttl_seconds: float = 60.0) -> Admission:
+async def admission(
+    scope: Scope, tokens: int, *, ttl_seconds: float = 60.0, retention_seconds: float = RETENTION_SECONDS
+) -> Admission:
     """The quota's month that holds these tokens, and the limits of a try. Raises QuotaExceeded."""
     return Admission(
         ttl_seconds=ttl_seconds,
         timeout_seconds=120.0,
-        retention_seconds=RETENTION_SECONDS,
+        retention_seconds=retention_seconds,
         quota_period=await quotas.reserve(scope, tokens),
         traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01",
     )
@@ -120,9 +124,9 @@ async def admit_batch(
     return batch_id, made
 
 
-async def one_try(store: Store, desk: Desk, request: NewRequest = PLAIN) -> TryID:
+async def one_try(store: Store, desk: Desk, request: NewRequest = PLAIN, **limits: float) -> TryID:
     async with store.begin(desk.principal) as scope:
-        (made,) = await admit(scope, desk, [request])
+        (made,) = await admit(scope, desk, [request], **limits)
     return made
 
 
