@@ -18,13 +18,37 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 Address = str | tuple[str, int]
-# What a client sent since the reply before, and the piece of the reply that came: is it the one?
+# What a client asked, as its connection's `Hearing` has it, and the piece of the reply that came: is it the one?
 Matches = Callable[[bytes, bytes], bool]
 
 PIECE_BYTES = 65_536
 HOST = "127.0.0.1"
+
+
+class Hearing(Protocol):
+    """What is known of one connection: `asked` is what the next reply answers."""
+
+    asked: bytes
+
+    def says(self, piece: bytes) -> None: ...
+
+    def hears(self, piece: bytes) -> None: ...
+
+
+class SinceReply:
+    """Whatever was sent since the reply before."""
+
+    def __init__(self) -> None:
+        self.asked = b""
+
+    def says(self, piece: bytes) -> None:
+        self.asked += piece
+
+    def hears(self, piece: bytes) -> None:
+        self.asked = b""
 
 
 @dataclass(slots=True)
@@ -50,8 +74,9 @@ class Cut:
 class Proxy:
     """`taken` counts connections, `kept` the pieces that were held back by a blackhole; `port` stays the same."""
 
-    def __init__(self, target: Address) -> None:
+    def __init__(self, target: Address, hearing: Callable[[], Hearing] = SinceReply) -> None:
         self._target = target
+        self._hearing = hearing
         self._open = asyncio.Event()
         self._open.set()
         self._delay = 0.0
@@ -115,10 +140,10 @@ class Proxy:
         try:
             there, back = await self._reach()
             ends.append(back)
-            asked = bytearray()
+            heard = self._hearing()
             halves = [
-                asyncio.create_task(self._carry(reader, back, asked, replies=False)),
-                asyncio.create_task(self._carry(there, writer, asked, replies=True)),
+                asyncio.create_task(self._carry(reader, back, heard, replies=False)),
+                asyncio.create_task(self._carry(there, writer, heard, replies=True)),
             ]
             try:
                 await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
@@ -142,17 +167,17 @@ class Proxy:
         return await asyncio.open_connection(*self._target)
 
     async def _carry(
-        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, asked: bytearray, *, replies: bool
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, heard: Hearing, *, replies: bool
     ) -> None:
-        """`asked` is shared by both directions of a connection."""
+        """`heard` is shared by both directions of a connection."""
         with suppress(OSError):
             while piece := await source.read(PIECE_BYTES):
-                if replies and self._is_cut(bytes(asked), piece):
+                if replies and self._is_cut(heard.asked, piece):
                     return
                 if replies:
-                    asked.clear()
+                    heard.hears(piece)
                 else:
-                    asked += piece
+                    heard.says(piece)
                 if self._delay:
                     await asyncio.sleep(self._delay)
                 if not self._open.is_set():
@@ -174,8 +199,8 @@ def answers(text: bytes) -> Matches:
 
 
 @asynccontextmanager
-async def proxying(target: Address) -> AsyncIterator[Proxy]:
-    proxy = Proxy(target)
+async def proxying(target: Address, hearing: Callable[[], Hearing] = SinceReply) -> AsyncIterator[Proxy]:
+    proxy = Proxy(target, hearing)
     await proxy.accept()
     try:
         yield proxy
