@@ -1,11 +1,11 @@
-"""The demo tenant: made once, then kept; its agent, files and session are written through the public API."""
+"""The demo tenant: made once, then kept; its agents, files and sessions are written through the public API."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 30
 NAME = "demo"
 FILE = "demo.json"
+CONTENT, CONTENT_FOR_MODEL = "demo.json", "demo_model.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Demo:
 
     api_key: str
     session_id: str = ""  # empty until all of it is written
+    model_session_id: str = ""  # the one of the small model; empty until that was asked for
 
     @classmethod
     def recall(cls, home: Path) -> Demo | None:
@@ -47,7 +49,7 @@ class Demo:
         (home / FILE).unlink(missing_ok=True)
 
 
-def ensure_demo(settings: Settings, url: str) -> Demo:
+def ensure_demo(settings: Settings, url: str, *, with_model: bool) -> Demo:
     """The home's demo tenant, made anew when this database does not know it. What was deleted stays deleted."""
     demo = Demo.recall(settings.home)
     if demo is None or not known(url, demo.api_key):
@@ -55,7 +57,10 @@ def ensure_demo(settings: Settings, url: str) -> Demo:
 
         demo = Demo(make_tenant(settings, NAME).api_key).remember(settings.home)
     if not demo.session_id:
-        demo = Demo(demo.api_key, seed(url, demo.api_key)).remember(settings.home)
+        demo = replace(demo, session_id=seed(url, demo.api_key, CONTENT)).remember(settings.home)
+    if with_model and not demo.model_session_id:
+        session_id = seed(url, demo.api_key, CONTENT_FOR_MODEL)
+        demo = replace(demo, model_session_id=session_id).remember(settings.home)
     return demo
 
 
@@ -72,9 +77,9 @@ def known(url: str, api_key: str) -> bool:
     return status == http.HTTPStatus.OK
 
 
-def seed(url: str, api_key: str) -> str:
-    """Write what is missing of the demo; returns the session's id. Repeating it changes nothing."""
-    content = json.loads(resources.files("hango.cli").joinpath("demo.json").read_text(encoding="utf-8"))
+def seed(url: str, api_key: str, file: str) -> str:
+    """Write what is missing of the file's agent and session; returns the session's id. Repeating it changes nothing."""
+    content = json.loads(resources.files("hango.cli").joinpath(file).read_text(encoding="utf-8"))
     with client(url, api_key) as api:
         agent = first(api, "/v1/agents", "name", content["agent"]["name"])
         agent = agent or send(api, "POST", "/v1/agents", content["agent"])

