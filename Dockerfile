@@ -1,4 +1,4 @@
-# The image of the API. Everything it installs is in requirements.lock, by hash.
+# The image of the API and of the worker. Everything it installs is in requirements.lock, by hash.
 FROM python:3.11-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/hango

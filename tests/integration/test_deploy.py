@@ -18,11 +18,13 @@ import yaml
 from hango import config
 from hango.cli.embedded.postgres import EmbeddedPostgres
 from hango.migrations import runner
+from hango.workers import start_checks
+from hango.workers.main import SETTLE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-OURS = {"migrate", "api"}
+OURS = {"migrate", "api", "worker"}
 
 
 @pytest.fixture
@@ -48,8 +50,13 @@ def test_every_service_that_is_waited_for_can_say_that_it_is_ready() -> None:
         ("api", "migrate"): "service_completed_successfully",
         ("api", "postgres"): "service_healthy",
         ("api", "valkey"): "service_healthy",
+        ("worker", "migrate"): "service_completed_successfully",
+        ("worker", "postgres"): "service_healthy",
+        ("worker", "valkey"): "service_healthy",
     }
-    assert {name for name, definition in services.items() if "healthcheck" in definition} == {"postgres", "valkey"}
+    checks = {name: definition["healthcheck"] for name, definition in services.items() if "healthcheck" in definition}
+    assert set(checks) == {"postgres", "valkey", "worker"}
+    assert checks["worker"] == {"disable": True}  # the image's is the API's
     assert "HEALTHCHECK" in DOCKERFILE
 
 
@@ -60,6 +67,18 @@ def test_it_sets_settings_that_exist() -> None:
     } | set(re.findall(r"\b(HANGO_\w+)=", DOCKERFILE))
 
     assert given <= {row.name for row in config.table()}
+
+
+def test_its_worker_may_start_and_end() -> None:
+    """The queue has a password, as a worker asks of a Redis on another machine; the container is ended only after the
+    longest model call that is under way."""
+    worker = COMPOSE["services"]["worker"]
+    given = {name: value for name, value in worker["environment"].items() if name == "HANGO_REDIS_URL"}
+    settings = config.Settings.from_env(given)
+
+    start_checks.check(settings)
+    assert worker["command"] == ["worker"]
+    assert int(worker["stop_grace_period"].removesuffix("s")) > settings.context_try_timeout + SETTLE_SECONDS
 
 
 def test_the_files_it_mounts_are_in_the_repository() -> None:
