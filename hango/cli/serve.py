@@ -77,15 +77,22 @@ def run_api(settings: Settings, listener: socket.socket) -> None:
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, _end)
     logs.setup(settings)
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.state.runtime.waiters.release()  # those who wait would use up the time of the answers under way
+            await super().shutdown(sockets)
+
+    Server(config).run(sockets=[listener])
 
 
 def _end(number: int, frame: FrameType | None) -> None:

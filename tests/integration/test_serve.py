@@ -10,11 +10,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from datetime import datetime
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from hango.cli.embedded.process import wait_until
+from hango.cli.serve import GRACE_SECONDS
 from hango.config import Settings
 from hango.migrations import runner
 from tests.conftest import Database
@@ -111,6 +113,44 @@ def test_serve_answers_until_it_is_told_to_end(home: Path, database: Database, r
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.startswith(f"hango: hango cannot listen on 127.0.0.1 port {port} (")
     assert refused.stderr.endswith("); set HANGO_HOST and HANGO_PORT.\n")
+
+
+def test_those_who_wait_are_answered_when_serve_ends(home: Path, fresh_database: Database, redis_url: str) -> None:
+    """SIGTERM: a request that waits for a try gets what there is at once, and does not hold up the end."""
+    given = urls(fresh_database, redis_url)
+    made = json.loads(hango(home, "tenant", "create", "--name", "patient", **given).stdout)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [*LAUNCHER, "serve"],
+        cwd="/",
+        env=environment(home, {**given, "HANGO_PORT": str(port)}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert wait_until(lambda: answers(url) or process.poll() is not None, SECONDS)
+        with client(url, made["api_key"]) as api:
+            agent = api.post("/v1/agents", json={"name": "a", "model": "offline/extract"}).json()
+            session = api.post(
+                "/v1/sessions", json={"agent_id": agent["id"], "messages": [{"role": "user", "content": "Hi."}]}
+            ).json()
+            place = api.post(f"/v1/sessions/{session['id']}/context/try", json={}).headers["location"]
+        waiting = HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+        waiting.request("GET", f"{place}?wait=60", headers={"Authorization": f"Bearer {made['api_key']}"})
+        assert answers(url)  # asked later, on another connection
+        process.send_signal(signal.SIGTERM)
+        reply = waiting.getresponse()
+        found = (reply.status, json.load(reply)["status"])
+        waiting.close()
+        process.wait(timeout=GRACE_SECONDS - 1)
+    finally:
+        process.kill()
+        process.communicate(timeout=SECONDS)
+
+    assert (*found, process.returncode) == (200, "queued", 0)
 
 
 def test_a_table_of_models_that_is_none_ends_serve(home: Path, database: Database, redis_url: str) -> None:
