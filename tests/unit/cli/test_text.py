@@ -72,6 +72,30 @@ def test_a_cut_never_splits_a_letter(given_: str, room: int, shown: str) -> None
     assert text.cut(given_, room) == shown
 
 
+@pytest.mark.parametrize(
+    ("given_", "room", "shown"),
+    [
+        ("whole", 5, "whole"),
+        ("/memories/AGENTS.md", 12, "/memo…NTS.md"),
+        ("漢字漢字", 6, "漢…字"),
+        ("漢字漢字", 7, "漢…漢字"),
+        (f"{FAMILY}{FAMILY}{FAMILY}", 5, f"{FAMILY}…{FAMILY}"),
+        ("abc", 1, "…"),
+        ("abc", 0, ""),
+    ],
+)
+def test_a_cut_in_the_middle_keeps_both_ends(given_: str, room: int, shown: str) -> None:
+    """What tells two names apart is often at their end."""
+    assert text.cut_middle(given_, room) == shown
+
+
+@settings(max_examples=400, deadline=None)
+@given(ANY, st.integers(1, 60))
+def test_no_cut_in_the_middle_overflows(given_: str, room: int) -> None:
+    """Whatever a text holds, it is never wider than its room."""
+    assert 0 <= wcswidth(text.cut_middle(text.one_line(given_), room)) <= room
+
+
 @settings(max_examples=400, deadline=None)
 @given(ANY, st.integers(1, 60))
 def test_no_text_acts_or_overflows(given_: str, room: int) -> None:

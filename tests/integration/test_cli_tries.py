@@ -1,0 +1,204 @@
+"""`hango context try` and `compare` from end to end: commands, an API and a worker in processes of their own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hango.cli.embedded.process import wait_until
+from hango.cli.own_command import own_command
+from hango.config import Settings
+from tests import live
+from tests.command_line import Hango
+from tests.conftest import Database
+from tests.services import Services, clone_database, drop_database
+
+MEMORY = "system:memory:/memories/AGENTS.md"
+SECONDS = 30.0  # for a worker to start, and to end
+QUESTION = "How many bolts are in drawer 3?"
+FORTY = "Forty bolts are in drawer 3."
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A session whose memory knows the answer, and the commands on it."""
+
+    hango: Hango
+    session_id: str
+
+    def __call__(self, command: str, *words: str) -> tuple[int, list[str], list[str]]:
+        """Exit code, lines of stdout, lines of stderr."""
+        code, out, err = self.hango("context", command, *words, columns=80)
+        return code, out.splitlines(), err.splitlines()
+
+    def of_session(self, command: str, *words: str) -> tuple[int, list[str], list[str]]:
+        return self(command, "--session", self.session_id, *words)
+
+    def get(self, path: str) -> dict[str, Any]:
+        return dict(json.loads(self.hango.get(path)))
+
+
+@pytest.fixture(scope="module")
+def place(services: Services, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The variables of an API and a worker with a database of their own."""
+    name = f"hango_{secrets.token_hex(8)}"
+    clone_database(services, name)
+    database = Database.of(services, name)
+    yield {
+        "HANGO_HOME": str(tmp_path_factory.mktemp("home")),
+        "HANGO_DATABASE_URL": database.app_dsn,
+        "HANGO_MIGRATE_DATABASE_URL": database.owner_dsn,
+        "HANGO_REDIS_URL": redis_url,
+    }
+    drop_database(services, name)
+
+
+@pytest.fixture(scope="module")
+def hango(place: dict[str, str]) -> Iterator[Hango]:
+    """The command line of an admin; an API is running."""
+    made = subprocess.run(
+        [sys.executable, "-m", "hango", "tenant", "create", "--name", "shop"],
+        env={**place, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=True,
+    )
+    with live.serving(Settings.from_env({**place, "HANGO_PORT": "0"})) as url:
+        yield Hango(url, json.loads(made.stdout)["api_key"], Path(place["HANGO_HOME"]))
+
+
+@pytest.fixture
+def worker(place: dict[str, str], tmp_path: Path) -> Iterator[None]:
+    """A worker process, started."""
+    log = tmp_path / "log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hango", "worker"],
+            env={**place, "HANGO_LOG_FORMAT": "json", "PATH": "/usr/bin:/bin"},
+            stdin=subprocess.DEVNULL,
+            stderr=errors,
+        )
+    try:
+        assert wait_until(lambda: '"started"' in log.read_text() or process.poll() is not None, SECONDS)
+        assert process.poll() is None, log.read_text()
+        yield
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
+
+
+@pytest.fixture
+def shop(hango: Hango) -> Shop:
+    agent = hango.make(
+        "/v1/agents", name="stock", model="offline/extract", builtin=["memory"], memory=["/memories/AGENTS.md"]
+    )
+    with live.client(hango.url, hango.key) as client:
+        path = f"/v1/agents/{agent}/files/memories/AGENTS.md"
+        client.put(path, json={"content": f"{FORTY} The nuts are red."}).raise_for_status()
+    messages = [{"role": "user", "content": QUESTION}]
+    return Shop(hango, hango.make("/v1/sessions", agent_id=agent, title="Bolts", messages=messages))
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_try_answers_and_leaves_the_session_as_it_is(shop: Shop) -> None:
+    """try with and without memory gives two answers; the session gets no message and no run, usage gets a row each."""
+    before = shop.get(f"/v1/sessions/{shop.session_id}")
+    code, with_memory, err = shop.of_session("try")
+    without = shop.of_session("try", "--exclude", MEMORY, "--label", "bare")
+
+    assert (code, err) == (0, [])
+    assert FORTY in "\n".join(with_memory)
+    assert (without[0], without[2]) == (0, [])
+    assert FORTY not in "\n".join(without[1])
+    assert f"left out: {MEMORY}" in without[1]
+    assert shop.get(f"/v1/sessions/{shop.session_id}") == before
+    records = shop.get(f"/v1/usage/records?purpose=context_try&session_id={shop.session_id}")["data"]
+    assert [(one["run_id"], one["estimated"]) for one in records] == [(None, False)] * 2
+    listed = shop.of_session("tries")
+    assert [line.split()[1:3] for line in listed[1][1:]] == [[records[0]["created_at"][:10], "succeeded"]] * 2
+    assert listed[1][1].endswith("bare")
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_try_is_looked_at_again(shop: Shop) -> None:
+    """--no-wait prints the id at once; --show waits for the answer, and --json prints the API's reply as it came."""
+    code, (try_id,), said = shop.of_session("try", "--no-wait", "--replace", f"{MEMORY}=Fifty bolts = drawer 3.")
+    waited = shop("try", "--show", try_id)
+    json_ = shop("try", "--show", try_id, "--json")
+
+    assert (code, said) == (0, [f"look at it: {own_command()} context try --show {try_id}"])
+    assert (waited[0], "Fifty bolts = drawer 3." in "\n".join(waited[1])) == (0, True)
+    assert f"replaced: {MEMORY}" in waited[1]
+    assert json.loads(json_[1][0]) == shop.get(f"/v1/tries/{try_id}")
+
+
+def test_a_try_without_a_worker(shop: Shop) -> None:
+    """A wait that runs out leaves the try; cancel ends it, and its sentence is told from then on."""
+    code, out, err = shop.of_session("try", "--timeout", "1")
+    try_id = err[1].rsplit(" ", 1)[1]
+    cancelled = shop("cancel", try_id)
+    shown = shop("try", "--show", try_id)
+
+    assert (code, out, err[0]) == (3, [], "hango: the try did not end in time and goes on.")
+    assert cancelled == (0, [], [f"try {try_id} is cancelled."])
+    assert (shown[0], shown[2]) == (1, ["hango: The try was cancelled. (cancelled)"])
+    assert shop("cancel", try_id) == cancelled
+
+
+def test_refusals_of_a_try(shop: Shop) -> None:
+    """What the API refuses is one sentence that names the part; nothing is queued."""
+    code, out, err = shop.of_session("try", "--replace", "tool:look=x")
+
+    assert (code, out, len(err)) == (1, [], 1)
+    assert "tool:look" in err[0]
+    assert shop.of_session("tries") == (0, [], [f"no tries. `{own_command()} context try` makes one."])
+    assert shop("cancel", shop.session_id)[2] == [f"hango: no try or batch {shop.session_id} that you may cancel."]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_comparison(shop: Shop) -> None:
+    """compare says what it would take, sends one batch, and shows the rows as a table, a diff, CSV and JSON."""
+    code, out, err = shop.of_session("compare", "--without", MEMORY, "--repeats", "3", "--yes", "--diff")
+
+    assert (code, out[0].split()) == (0, ["variant", "calls", "tokens", "in", "cost", "seconds", "stop", "tools"])
+    assert out[1].split()[:2] == ["base", "3/3"]
+    assert out[3].split()[:3] == ["without", "system…ories/AGENTS.md", "3/3"]
+    assert err[0].startswith("2 variants × 3 = 6 calls, estimated: ")
+    assert [line for line in out if line.startswith("-") and FORTY in line]
+
+    _, (_, listed), _ = shop.of_session("tries", "--batches")
+    batch_id = listed.split()[0]
+    table = list(csv.DictReader(io.StringIO("\n".join(shop("compare", "--show", batch_id, "--csv")[1]))))
+    made = json.loads(shop("compare", "--show", batch_id, "--json")[1][0])
+
+    assert [(one["variant"], one["calls"], one["distinct_answers"]) for one in table] == [
+        ("base", "3", "1"),
+        (f"without {MEMORY}", "3", "1"),
+    ]
+    assert made["batch"] == shop.get(f"/v1/try-batches/{batch_id}")
+    assert made["tries"] == [shop.get(f"/v1/tries/{one['id']}") for one in made["tries"]]
+
+
+def test_a_comparison_that_is_refused(shop: Shop, tmp_path: Path) -> None:
+    """A variant that the API refuses is named by its line; without a terminal nothing is sent unasked."""
+    file = tmp_path / "variants.jsonl"
+    file.write_text('{"exclude": ["tool:none"]}\n{"exclude": ["nonsense"]}\n', encoding="utf-8")
+    refused = shop.of_session("compare", str(file), "--yes")
+    unasked = shop.of_session("compare", "--without", MEMORY)
+
+    assert (refused[0], refused[1], len(refused[2])) == (1, [], 1)
+    assert refused[2][0].startswith(f"hango: {file}, line 2: ")
+    assert (unasked[0], unasked[2][-1]) == (
+        2,
+        "hango: there is no terminal to ask on, so nothing was sent. --yes sends without asking.",
+    )
+    assert shop.of_session("tries", "--batches")[2] == [f"no batches. `{own_command()} context compare` makes one."]
