@@ -29,7 +29,8 @@ def worker(
 
 def work_for_up(settings: Settings) -> None:
     """The child of `hango up`: it loads its libraries while the services start, then hears where they are."""
-    import hango.workers.main  # noqa: F401
+    import hango.workers.main
+    import hango.workers.picker  # noqa: F401
 
     if named := told_services(settings):
         work(named)
