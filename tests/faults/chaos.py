@@ -1,0 +1,72 @@
+"""Faults by a seeded plan: what is struck how often. The same seed strikes in the same order, at the same distances."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tests.faults.stage import Stage
+
+Strike = Callable[[Stage, random.Random], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """`every` so many seconds, give or take a third."""
+
+    name: str
+    every: float
+    strike: Strike
+
+
+def killing(name: str) -> Strike:
+    """`kill -9`, and a new start within a second."""
+
+    async def strike(stage: Stage, rng: random.Random) -> None:
+        stage.programs[name].kill()
+        await asyncio.sleep(rng.random())
+        stage.programs[name].start()
+
+    return strike
+
+
+async def wiping_valkey(stage: Stage, rng: random.Random) -> None:
+    await stage.kill_valkey(away_seconds=rng.random())
+
+
+async def crashing_postgres(stage: Stage, rng: random.Random) -> None:
+    """In one of two ways: all of it at once, or its head alone, whose children then notice."""
+    sign = rng.choice([signal.SIGQUIT, signal.SIGKILL])
+    await stage.crash_postgres(sign, away_seconds=rng.random())
+
+
+KILL_LOOP = (
+    Blow("worker1 killed", 4, killing("worker1")),
+    Blow("worker2 killed", 6, killing("worker2")),
+    Blow("Valkey killed, all forgotten", 9, wiping_valkey),
+    Blow("API killed", 15, killing("api1")),
+    Blow("PostgreSQL crashed", 22, crashing_postgres),
+)
+
+
+async def rage(stage: Stage, blows: tuple[Blow, ...], seconds: float, seed: int) -> Counter[str]:
+    """Strike with all of them, each at its own pace, for so long. Afterwards everything runs again."""
+    struck: Counter[str] = Counter()
+
+    async def go_on(blow: Blow, rng: random.Random) -> None:
+        while True:
+            await asyncio.sleep(blow.every * rng.uniform(0.67, 1.33))
+            if loop.time() > end:
+                return
+            await blow.strike(stage, rng)
+            struck[blow.name] += 1
+
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    # One source of chance each: how long one strike takes does not change the others.
+    await asyncio.gather(*(go_on(blow, random.Random(f"{seed} {blow.name}")) for blow in blows))
+    return struck
