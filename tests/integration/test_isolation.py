@@ -231,6 +231,7 @@ CASES: dict[str, Case] = {
     "tries.end_waiting": Case(
         lambda s, t: tries.end_waiting(s, [t.waiting], TryStatus.EXPIRED, TryError.QUEUE_EXPIRED), 0
     ),
+    "tries.expire": Case(lambda s, t: tries.expire(s, 9), 0),
     "tries.get": Case(lambda s, t: tries.get(s, t.called), None),
     "tries.hold_session": Case(lambda s, t: tries.hold_session(s, t.session.id), NotFound),
     "tries.list_all": Case(lambda s, t: mapped(tries.list_all(s, t.session.id), ids), []),

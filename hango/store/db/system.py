@@ -124,10 +124,19 @@ async def list_claimed(
 
 
 RENEW_LEASES = """\
+with held as (
+  select t.tenant_id, t.id
+  from tries t
+  join (select unnest(%(ids)s::uuid[]) as id, unnest(%(attempts)s::integer[]) as attempt) n
+    on n.id = t.id and n.attempt = t.attempt
+  where t.lease_owner = %(owner)s and t.status = 'running'
+  order by t.tenant_id, t.id
+  for update of t
+)
 update tries t
 set lease_until = clock_timestamp() + make_interval(secs => %(lease_seconds)s::float8)
-from (select unnest(%(ids)s::uuid[]) as id, unnest(%(attempts)s::integer[]) as attempt) n
-where t.id = n.id and t.attempt = n.attempt and t.lease_owner = %(owner)s and t.status = 'running'
+from held h
+where t.tenant_id = h.tenant_id and t.id = h.id
 returning t.id, (t.cancel_requested_at is not null)::boolean as cancelled
 """
 
@@ -142,13 +151,13 @@ async def renew_leases(
     conn: AsyncConnection[Any],
     *,
     lease_seconds: float,
-    owner: UUID | None,
     ids: Sequence[UUID | None],
     attempts: Sequence[int | None],
+    owner: UUID | None,
 ) -> list[RenewLeasesRow]:
-    """A sign of life for the tries of a worker; those that it has no more are missing in the answer. unscoped: one statement for the tries of all tenants that a worker runs."""
+    """A sign of life for the tries of a worker; those that it has no more are missing in the answer. Their rows are locked in the order of whoever locks several. unscoped: one statement for the tries of all tenants that a worker runs."""
     cursor = conn.cursor(row_factory=args_row(RenewLeasesRow))
-    await cursor.execute(RENEW_LEASES, {"lease_seconds": lease_seconds, "owner": owner, "ids": list(ids), "attempts": list(attempts)})
+    await cursor.execute(RENEW_LEASES, {"lease_seconds": lease_seconds, "ids": list(ids), "attempts": list(attempts), "owner": owner})
     return await cursor.fetchall()
 
 

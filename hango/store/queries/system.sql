@@ -32,12 +32,22 @@ where t.id = any (@ids::uuid[]) and t.lease_owner = @owner and t.status = 'runni
 order by t.created_at, t.id;
 
 -- name: renew_leases :many
--- A sign of life for the tries of a worker; those that it has no more are missing in the answer.
+-- A sign of life for the tries of a worker; those that it has no more are missing in the answer. Their rows are locked in
+-- the order of whoever locks several.
 -- unscoped: one statement for the tries of all tenants that a worker runs.
+with held as (
+  select t.tenant_id, t.id
+  from tries t
+  join (select unnest(@ids::uuid[]) as id, unnest(@attempts::integer[]) as attempt) n
+    on n.id = t.id and n.attempt = t.attempt
+  where t.lease_owner = @owner and t.status = 'running'
+  order by t.tenant_id, t.id
+  for update of t
+)
 update tries t
 set lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8)
-from (select unnest(@ids::uuid[]) as id, unnest(@attempts::integer[]) as attempt) n
-where t.id = n.id and t.attempt = n.attempt and t.lease_owner = @owner and t.status = 'running'
+from held h
+where t.tenant_id = h.tenant_id and t.id = h.id
 returning t.id, (t.cancel_requested_at is not null)::boolean as cancelled;
 
 -- name: hold_reconciler :one
