@@ -97,7 +97,7 @@ async def list_batches(call: Call[Session, None, PageQuery]) -> Listing[BatchOut
     return Listing(shown, page.next_cursor)
 
 
-async def list_tries(call: Call[TryBatch, None, PageQuery]) -> Listing[TryOut]:
+async def list_batch_tries(call: Call[TryBatch, None, PageQuery]) -> Listing[TryOut]:
     query, batch = call.query, call.target
     async with call.deps.store.read(call.principal) as scope:
         page = await tries.list_all(scope, batch.session_id, batch_id=batch.id, limit=query.limit, cursor=query.cursor)
