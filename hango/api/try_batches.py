@@ -106,8 +106,9 @@ async def list_batch_tries(call: Call[TryBatch, None, PageQuery]) -> Listing[Try
 
 async def _check(call: Call[Session, BatchIn, BatchQuery], wanted: admission.Wanted) -> BatchCheckOut:
     async with call.deps.store.read(call.principal) as scope:
-        plan = await planning.plan(scope, call.deps, call.target.id, wanted.variants)
+        gathered = await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=True)
         tenant = await tenants.get(scope)
+    plan = await planning.plan(call.deps, gathered)
     left = None
     if tenant.quota_tokens is not None:
         left = max(0, tenant.quota_tokens - tenant.quota_used - tenant.quota_reserved)
