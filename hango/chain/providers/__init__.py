@@ -1,4 +1,4 @@
-"""Providers: a request in the words of one API, and its answer. They know the message protocol and nothing else of hango.
+"""Providers: a request in the words of one API, and its answer. They know the message protocol, else nothing of hango.
 
 `wire.py` holds the shaping that several share; `anthropic.py`, `openai_compatible.py` and `offline.py` are
 the adapters; `registry.py` finds one by name. What a wire takes is said once, in each adapter's `Dialect`.
