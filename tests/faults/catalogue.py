@@ -9,12 +9,17 @@ from typing import Final
 from tests.faults.cancels import cancels
 from tests.faults.clocks import clocks
 from tests.faults.control import control
+from tests.faults.fairness import fairness
 from tests.faults.kill_loop import kill_loop
 from tests.faults.lost_replies import lost_replies
+from tests.faults.oracle import oracle
+from tests.faults.overload import overload
 from tests.faults.postgres_away import postgres_away
 from tests.faults.redis_away import redis_away
 from tests.faults.run import Show
+from tests.faults.soak import soak
 from tests.faults.stops import at_once, orderly
+from tests.faults.waits import waits
 from tests.faults.zombie import zombie
 
 
@@ -40,4 +45,9 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "clocks": Fault("F12", "processes whose clocks are wrong", clocks),
     "zombie": Fault("F13", "a worker frozen for longer than its lease", zombie),
     "cancels": Fault("F14", "cancels at any moment, workers killed meanwhile", cancels),
+    "waits": Fault("F15", "500 waiting requests, leaving, killed and cut off", waits),
+    "soak": Fault("L2", "a steady load; memory and files stay where they are", soak),
+    "fairness": Fault("L4", "three tenants behind 10,000 waiting tries of another", fairness),
+    "overload": Fault("L5", "more POSTs than can be taken on", overload),
+    "oracle": Fault("S2", "the time of a 404 tells nothing", oracle),
 }

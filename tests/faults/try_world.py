@@ -44,21 +44,32 @@ select
   t.status = 'queued' and t.queue_expires_at > clock_timestamp()
     and (t.not_before is null or t.not_before <= clock_timestamp()) as claimable,
   t::text as whole,
-  array(
-    select u.input_tokens + u.output_tokens + u.cache_read_tokens + u.cache_write_tokens
-    from usage_records u where u.try_id = t.id
-  ) as bills,
-  (select bool_or(u.estimated) from usage_records u where u.try_id = t.id) as estimated,
-  (select count(*) from try_payloads p where p.try_id = t.id) as answers,
-  (select count(*) from audit_events a where a.target_id = t.id and a.action = 'context.try') as accepted,
-  (select count(*) from audit_events a where a.target_id = t.id and a.action = 'context.try_finished') as finished
+  coalesce(u.bills, '{}') as bills, u.estimated,
+  (select count(*) from try_payloads p where p.tenant_id = t.tenant_id and p.try_id = t.id) as answers,
+  coalesce(a.accepted, 0) as accepted, coalesce(a.finished, 0) as finished
 from tries t
+left join (
+  select
+    try_id,
+    array_agg(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens) as bills,
+    bool_or(estimated) as estimated
+  from usage_records
+  group by try_id
+) u on u.try_id = t.id
+left join (
+  select
+    target_id,
+    count(*) filter (where action = 'context.try') as accepted,
+    count(*) filter (where action = 'context.try_finished') as finished
+  from audit_events
+  group by target_id
+) a on a.target_id = t.id
 """
 _LEDGERS: Final = "select tenant_id, used, reserved from quotas"
 _BATCHES: Final = "select id, remaining, finished_at is not null as finished from try_batches"
+# What is deleted row by row would stay in the way of the next life.
 _CLEAR: Final = """
-delete from usage_records; delete from try_payloads; delete from tries; delete from try_requests;
-delete from try_batches; delete from audit_events; delete from idempotency_keys;
+truncate usage_records, try_payloads, tries, try_requests, try_batches, audit_events, idempotency_keys;
 update quotas set used = 0, reserved = 0
 """
 
