@@ -130,6 +130,13 @@ class Life(RuleBasedStateMachine):
         """The mark is written, its confirmation lost: no call."""
         self._mark(claim)
 
+    @rule(claim=claimed)
+    def stall(self, claim: Claim) -> None:
+        """The worker wants to call when its lease is over."""
+        self.world.turn(LEASE_OVER, claim.id)
+        self._see()
+        self._mark(claim)
+
     @rule(claim=st.one_of(claimed, calling))
     def beat(self, claim: Claim) -> None:
         fact = self.seen.tries[claim.id]
@@ -139,10 +146,8 @@ class Life(RuleBasedStateMachine):
     @rule(claim=calling, outcome=st.sampled_from(OUTCOMES))
     def settle(self, claim: Claim, outcome: Any) -> None:
         """Twice, as after a lost confirmation; a claim that was given up as lost may still bring its figures."""
-        done = self._in_force(claim, self.world.settle(claim, outcome))
+        self._in_force(claim, self.world.settle(claim, outcome))
         assert not self.world.settle(claim, outcome), "settled twice"
-        if done or outcome is TIMED_OUT:
-            return
         for _ in range(2):
             self.corrected[claim.id] += self._in_force(claim, self.world.correct(claim, ACTUAL))
 
