@@ -61,11 +61,11 @@ class BatchQuery(WaitQuery):
     check: bool = False
 
 
-async def start_batch(call: Call[Session, BatchIn, BatchQuery]) -> Reply[BatchOut] | BatchCheckOut:
+async def start_batch(call: Call[Session, BatchIn, BatchQuery]) -> Reply[BatchOut] | Reply[BatchCheckOut]:
     """Accept a batch whole or not at all, or give back the first one of a repeated request."""
     wanted = call.body.wanted()
     if call.query.check:
-        return await _check(call, wanted)
+        return Reply(await _check(call, wanted), 200)
     wish = waiting.wish(call.request, call.query, call.deps.settings.long_wait_max)
     batch_id = await admission.admit(call, wanted)
     found = await _wait(call, batch_id, wish.seconds)

@@ -30,7 +30,7 @@ def messages(*seqs: int) -> list[str]:
 
 async def test_a_try_is_accepted_as_a_whole(desk: Desk) -> None:
     """202 with Location and the Try: what was asked, what is sent and left out, before and after, and no answer yet."""
-    changes = {"exclude": ["message:2"], "replace": {"message:4": "Forty."}, "include": ["tool:look"]}
+    changes: dict[str, Any] = {"exclude": ["message:2"], "replace": {"message:4": "Forty."}, "include": ["tool:look"]}
     seen = await desk.preview(**changes, message="In Spanish.")
 
     reply = await ask(desk.owner, desk.session_id, **changes, message="In Spanish.", label="short")
