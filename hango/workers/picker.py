@@ -21,6 +21,7 @@ from hango.workers.cancels import Cancels
 from hango.workers.held import Held, HeldTries
 from hango.workers.leases import Leases
 from hango.workers.resources import Resources
+from hango.workers.together import Together
 
 
 class Picker:
@@ -32,6 +33,7 @@ class Picker:
         self._deps = deps
         self._owner = new_id()
         self._held = HeldTries()
+        self._together = Together(deps)
         self._leases = Leases(deps.store, self._owner, self._held, settings.context_try_lease)
         self._cancels = Cancels(settings.database_url.reveal(), self._held, self._leases.renew_soon)
         self._running: set[asyncio.Task[None]] = set()
@@ -116,7 +118,7 @@ class Picker:
         task.add_done_callback(partial(self._ended, held))
 
     async def _see_through(self, held: Held) -> None:
-        wait_seconds = await tries.see_through(self._deps, held)
+        wait_seconds = await tries.see_through(self._deps, self._together, held)
         if wait_seconds is not None:
             asyncio.get_running_loop().call_later(wait_seconds, self._wanted.set)
 
