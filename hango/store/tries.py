@@ -126,7 +126,7 @@ async def list_all(
         found = await batch_rows.list_batch_tries(
             scope.conn, tenant_id=scope.tenant_id, session_id=session_id, batch_id=batch_id, before=before, most=most
         )
-    return page(found, limit, lambda row: _try(row, None, None, None, None), lambda made: made.id)
+    return page(found, limit, _listed, lambda made: made.id)
 
 
 async def cancel(
@@ -231,6 +231,10 @@ def _try(row: _Row, texts: str | None, sent: str | None, answer: str | None, sai
         finished_at=row.finished_at,
         purged=row.purged_at is not None,
     )
+
+
+def _listed(row: _Row) -> Try:
+    return _try(row, None, None, None, None)
 
 
 def _usage(row: _Row) -> TryUsage | None:
