@@ -52,10 +52,10 @@ async def end(api: Api, person: Person, *ids: str, ended: Settlement = SUCCEEDED
         await settle(api, person, id, attempt, ended)
 
 
-async def prepared(api: Api, person: Person, try_id: str) -> Prepared:
-    """The request of a try as a worker makes it, in a process that has read nothing yet."""
+async def prepared(api: Api, person: Person, try_id: str, deps: Deps | None = None) -> Prepared:
+    """The request of a try as a worker makes it; without `deps` in a process that has read nothing yet."""
     known = api.runtime.deps
-    deps = Deps(known.settings, known.store, known.providers, known.models)
+    deps = deps or Deps(known.settings, known.store, known.providers, known.models)
     async with known.store.read(await principal_of(person)) as scope:
         cursor = await scope.conn.execute("select session_id, request_id from tries where id = %s", (try_id,))
         ((session_id, request_id),) = await cursor.fetchall()
@@ -64,9 +64,9 @@ async def prepared(api: Api, person: Person, try_id: str) -> Prepared:
         return await rules.prepare(scope, deps, SessionID(session_id), claimed)
 
 
-async def wire_of(api: Api, person: Person, try_id: str) -> bytes:
+async def wire_of(api: Api, person: Person, try_id: str, deps: Deps | None = None) -> bytes:
     """The body that the provider gets."""
-    made = await prepared(api, person, try_id)
+    made = await prepared(api, person, try_id, deps)
     return api.runtime.deps.providers.get(made.provider).body(made.request)
 
 
