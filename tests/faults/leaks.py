@@ -1,4 +1,4 @@
-"""K1: every route and every error that can be forced, with words that are in content and keys alone. Where else are they?
+"""K1: every route and every error that can be forced, with words of content and keys alone. Where else are they?
 
 Searched are the logs of all processes at the level debug, what went to the collector, the tables that hold no content,
 Valkey, answers of errors, and what the command line says. The same search finds the words where they belong.
@@ -61,6 +61,7 @@ FORCED: Final = (
     ("alter table {} add constraint forced check (label = 'never')", "alter table {} drop constraint forced"),
     ("create unique index forced on {} ((true))", "drop index forced"),
     ("alter table {} alter column label set not null", "alter table {} alter column label drop not null"),
+)
 
 
 async def leaks(run: Run) -> Sequence[Figure]:
