@@ -116,16 +116,7 @@ async def list_all(
     cursor: str | None = None,
 ) -> Page[Try]:
     """Tries of a session, or of one batch of it; the newest first, without texts and answers."""
-    before, most = id_of(cursor), limit + 1
-    found: Sequence[_Row]
-    if batch_id is None:
-        found = await rows.list_tries(
-            scope.conn, tenant_id=scope.tenant_id, session_id=session_id, batch_id=None, before=before, most=most
-        )
-    else:
-        found = await batch_rows.list_batch_tries(
-            scope.conn, tenant_id=scope.tenant_id, session_id=session_id, batch_id=batch_id, before=before, most=most
-        )
+    found = await _find(scope, session_id, batch_id, before=id_of(cursor), most=limit + 1)
     return page(found, limit, _listed, lambda made: made.id)
 
 
@@ -176,6 +167,18 @@ async def expire(scope: Scope, most: int) -> int:
     """The end of up to `most` tries that waited for too long: nothing is billed. Returns how many."""
     ids = await rows.hold_expired(scope.conn, tenant_id=scope.tenant_id, most=most)
     return await end_waiting(scope, ids, TryStatus.EXPIRED, TryError.QUEUE_EXPIRED) if ids else 0
+
+
+async def _find(
+    scope: Scope, session_id: UUID, batch_id: UUID | None, *, before: UUID | None, most: int
+) -> Sequence[_Row]:
+    if batch_id is None:
+        return await rows.list_tries(
+            scope.conn, tenant_id=scope.tenant_id, session_id=session_id, batch_id=None, before=before, most=most
+        )
+    return await batch_rows.list_batch_tries(
+        scope.conn, tenant_id=scope.tenant_id, session_id=session_id, batch_id=batch_id, before=before, most=most
+    )
 
 
 def read_changes(text: str) -> Changes:
