@@ -45,6 +45,7 @@ async def test_a_repeated_post_gives_the_first_try_again(desk: Desk, api: Api) -
 
     assert (first.status_code, again.status_code, waited.status_code) == (202, 202, 200)
     assert again.headers["location"] == first.headers["location"]
+    assert [one.headers.get("retry-after") for one in (first, again, waited)] == ["1", None, None]
     assert again.json() == waited.json() == as_json(await desk.owner.get(first.headers["location"]))
     assert again.json()["status"] == "succeeded"
     assert await started(desk.owner) == 1
