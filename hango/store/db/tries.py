@@ -396,7 +396,7 @@ with asked as (
     unnest(%(audit_ids)s::uuid[]) as audit_id
 ),
 held as (
-  select t.id, t.attempt
+  select a.id, a.attempt
   from tries t
   join asked a on a.id = t.id and a.attempt = t.attempt
   where t.tenant_id = %(tenant_id)s
@@ -421,7 +421,7 @@ ended as (
   from held h
   join asked a on a.id = h.id and a.attempt = h.attempt
   where t.tenant_id = %(tenant_id)s and t.id = h.id
-  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, t.attempt
+  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, a.attempt
 ),
 billed as (
   insert into usage_records (
@@ -470,7 +470,7 @@ told as (
   join asked a on a.id = e.id and a.attempt = e.attempt
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
 )
-select id, attempt
+select id, attempt::integer as attempt
 from ended
 """
 
