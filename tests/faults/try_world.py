@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import sha256
 from types import TracebackType
@@ -142,6 +142,10 @@ class Claim:
     def id(self) -> TryID:
         return self.claimed.id
 
+    @property
+    def key(self) -> try_claims.Claim:
+        return self.claimed.id, self.claimed.attempt
+
 
 class World:
     """Steps for somebody who is not asynchronous. To be used as a context: it owns an event loop and connections."""
@@ -208,6 +212,25 @@ class World:
                 return await try_claims.mark_called(scope, claim.id, claim.claimed.attempt)
 
         return self._run(mark())
+
+    def mark_all(self, claims: Sequence[Claim]) -> set[try_claims.Claim]:
+        """Those of one tenant whose call may begin."""
+
+        async def mark() -> Set[try_claims.Claim]:
+            async with self._store.begin(claims[0].claimed.principal) as scope:
+                return await try_claims.mark_all_called(scope, [claim.key for claim in claims])
+
+        return set(self._run(mark()))
+
+    def settle_all(self, ends: Mapping[Claim, Settlement]) -> set[try_claims.Claim]:
+        """Those of one tenant that were in force."""
+        made = {claim.key: ended for claim, ended in ends.items()}
+
+        async def settle() -> Set[try_claims.Claim]:
+            async with self._store.begin(next(iter(ends)).claimed.principal) as scope:
+                return await try_claims.settle_all(scope, made, retention_seconds=RETENTION_SECONDS)
+
+        return set(self._run(settle()))
 
     def end_cancelled(self, claim: Claim) -> bool:
         """What a worker does that may not call."""
