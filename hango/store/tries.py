@@ -174,7 +174,7 @@ async def _find(
 ) -> Sequence[_Row]:
     if batch_id is None:
         return await rows.list_tries(
-            scope.conn, tenant_id=scope.tenant_id, session_id=session_id, batch_id=None, before=before, most=most
+            scope.conn, tenant_id=scope.tenant_id, session_id=session_id, before=before, most=most
         )
     return await batch_rows.list_batch_tries(
         scope.conn, tenant_id=scope.tenant_id, session_id=session_id, batch_id=batch_id, before=before, most=most

@@ -246,7 +246,6 @@ join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
 where t.tenant_id = %(tenant_id)s
   and t.session_id = %(session_id)s
-  and (%(batch_id)s::uuid is null or t.batch_id = %(batch_id)s::uuid)
   and (%(before)s::uuid is null or t.id < %(before)s::uuid)
 order by t.id desc
 limit %(most)s
@@ -290,13 +289,12 @@ async def list_tries(
     *,
     tenant_id: UUID,
     session_id: UUID,
-    batch_id: UUID | None,
     before: UUID | None,
     most: int,
 ) -> list[ListTriesRow]:
-    """Tries of a session or of a batch, the newest first, without texts and answers."""
+    """Tries of a session, the newest first, without texts and answers."""
     cursor = conn.cursor(row_factory=args_row(ListTriesRow))
-    await cursor.execute(LIST_TRIES, {"tenant_id": tenant_id, "session_id": session_id, "batch_id": batch_id, "before": before, "most": most})
+    await cursor.execute(LIST_TRIES, {"tenant_id": tenant_id, "session_id": session_id, "before": before, "most": most})
     return await cursor.fetchall()
 
 

@@ -82,7 +82,7 @@ left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
 where t.tenant_id = @tenant_id and t.id = @id;
 
 -- name: list_tries :many
--- Tries of a session or of a batch, the newest first, without texts and answers.
+-- Tries of a session, the newest first, without texts and answers.
 select
   t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
   r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
@@ -94,7 +94,6 @@ join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
 where t.tenant_id = @tenant_id
   and t.session_id = @session_id
-  and (sqlc.narg(batch_id)::uuid is null or t.batch_id = sqlc.narg(batch_id)::uuid)
   and (sqlc.narg(before)::uuid is null or t.id < sqlc.narg(before)::uuid)
 order by t.id desc
 limit @most;
