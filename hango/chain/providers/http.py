@@ -73,18 +73,18 @@ class Http:
                 )
                 if answer.status != 200:
                     raise as_failure(provider, answer.status, answer.headers, await _error_text(answer), self.hidden)
-                read = await _read(provider, answer, max_bytes or self._max_bytes)
-                return Answer(read, request_id(answer.headers))
+                read = await _read(provider, answer, max_bytes or self._max_bytes, self.hidden)
+                return Answer(read, request_id(answer.headers, self.hidden))
         except TimeoutError as error:
             if answer is not None and answer.status != 200:
                 raise as_failure(provider, answer.status, answer.headers, b"", self.hidden) from None
             if limit.expired():
                 raise ProviderTimeout(f"Provider '{provider}' did not answer within {seconds:g} s.") from None
-            raise _cut(provider, error, answer) from None
+            raise _cut(provider, error, answer, self.hidden) from None
         except (aiohttp.ClientConnectorError, ValueError) as error:
             raise _unreachable(provider, error) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _cut(provider, error, answer) from None
+            raise _cut(provider, error, answer, self.hidden) from None
         finally:
             # A whole answer has given its connection back already; any other connection ends here.
             if answer is not None:
@@ -118,25 +118,27 @@ def _unreachable(provider: str, error: Exception) -> ProviderFailed:
     return ProviderFailed(message, fault=ProviderFault.UNREACHABLE)
 
 
-def _cut(provider: str, error: Exception, answer: aiohttp.ClientResponse | None) -> ProviderFailed:
+def _cut(provider: str, error: Exception, answer: aiohttp.ClientResponse | None, hidden: Hidden) -> ProviderFailed:
     """The connection ended too early, before an answer or in it. What was sent may have been taken."""
     message = f"The answer of provider '{provider}' was cut or is no HTTP ({type(error).__name__})."
-    return _spoilt(message, ProviderFault.PROTOCOL, answer)
+    return _spoilt(message, ProviderFault.PROTOCOL, answer, hidden)
 
 
-async def _read(provider: str, answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+async def _read(provider: str, answer: aiohttp.ClientResponse, max_bytes: int, hidden: Hidden) -> bytes:
     if _is_packed(answer):
         message = f"Provider '{provider}' packed its answer though it was asked not to."
-        raise _spoilt(message, ProviderFault.PROTOCOL, answer)
+        raise _spoilt(message, ProviderFault.PROTOCOL, answer, hidden)
     read = await _at_most(answer, max_bytes)
     if read is None:
         message = f"The answer of provider '{provider}' is larger than {max_bytes:,} bytes."
-        raise _spoilt(message, ProviderFault.TOO_LARGE, answer)
+        raise _spoilt(message, ProviderFault.TOO_LARGE, answer, hidden)
     return read
 
 
-def _spoilt(message: str, fault: ProviderFault, answer: aiohttp.ClientResponse | None) -> ProviderFailed:
-    status, id = (answer.status, request_id(answer.headers)) if answer is not None else (None, None)
+def _spoilt(
+    message: str, fault: ProviderFault, answer: aiohttp.ClientResponse | None, hidden: Hidden
+) -> ProviderFailed:
+    status, id = (answer.status, request_id(answer.headers, hidden)) if answer is not None else (None, None)
     return ProviderFailed(message, fault=fault, http_status=status, request_id=id)
 
 
