@@ -14,6 +14,7 @@ from hango.chain.deps import Deps
 from hango.errors import HangoError
 from hango.logs import Log
 from hango.store import claims
+from hango.store.claims import Pick
 from hango.store.ids import new_id
 from hango.tries import Claimed
 from hango.workers import tries
@@ -94,13 +95,13 @@ class Picker:
     async def _look(self) -> None:
         """Claim while there is room and something to claim."""
         while not self._stopping and (room := self._deps.settings.worker_threads - len(self._running)) > 0:
-            claimed = await self._claim(room)
-            if not claimed:
-                return
-            for one in claimed:
+            pick = await self._claim(room)
+            for one in pick.claimed:
                 self._begin(one)
+            if not pick.more:
+                return
 
-    async def _claim(self, most: int) -> list[Claimed]:
+    async def _claim(self, most: int) -> Pick:
         settings = self._deps.settings
         async with self._deps.store.system() as scope:
             return await claims.claim(
