@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from hango.chain.tries import ContextChanged
+from hango.chain.tries import ContextChanged, Variant, gather
 from hango.config import Secret, Settings
+from hango.domain import SessionID
+from hango.tries import Changes, Texts
 from tests.asked import ask, prepared, previewed_wire, principal_of, wire_of
 from tests.desks import HISTORY, MEMORY, Desk, as_json, exclude, make_desk, put, swap
 from tests.people import Api, Person, a_batch, a_try, serve
@@ -176,3 +179,18 @@ async def test_the_agents_own_model_by_name_is_the_same_request(caller: Person) 
 
     assert {**named, "id": plain["id"], "created_at": plain["created_at"]} == plain
     assert (await ask(caller, desk.session_id, model="offline/")).status_code == 422
+
+
+async def test_variants_of_many_models_share_what_is_read(desk: Desk, api: Api) -> None:
+    """A batch reads its base once, however many models it names: history and files are not kept once a model."""
+    deps = api.runtime.deps
+    models = [None, "offline/extract", "offline/a", "offline/b"]
+    variants = [Variant(None, Changes(), Texts(), model) for model in models]
+
+    async with deps.store.read(await principal_of(desk.owner)) as scope:
+        gathered = await gather(scope, deps, SessionID(UUID(desk.session_id)), variants, is_batch=True)
+
+    states = list(gathered.trunks.values())
+    assert [state.agent.model for state in states] == ["offline/extract", "offline/extract", "offline/a", "offline/b"]
+    assert len(states[0].messages) == len(HISTORY)
+    assert all(state.messages is states[0].messages and state.files is states[0].files for state in states)
