@@ -7,7 +7,6 @@ sent twice; callers decide. What a provider answers with an error goes nowhere b
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -16,6 +15,7 @@ import aiohttp
 
 from hango.chain.providers.failures import MAX_ERROR_BYTES, as_failure, request_id
 from hango.chain.providers.hiding import Hidden
+from hango.chain.providers.sockets import make_factory
 from hango.errors import ProviderFailed, ProviderFault, ProviderTimeout
 
 CHUNK_BYTES = 64 * 1024
@@ -25,8 +25,6 @@ ERROR_TEXT_SECONDS = 5.0
 # Servers close idle connections after 5 s or later. A connection that is older here could be closed while a request is
 # on its way, and nobody could say whether it was read.
 IDLE_SECONDS = 4.0
-# A long answer is minutes of silence, which some networks take for the end of a connection.
-PROBE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,9 @@ class Http:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # How many calls there are at once is decided where they are made.
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=_probed_socket),
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=make_factory(self._max_bytes)
+                ),
                 auto_decompress=False,
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -168,13 +168,3 @@ async def _at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes | No
 
 def _is_packed(answer: aiohttp.ClientResponse) -> bool:
     return answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
-
-
-def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket whose silent connection is probed by the system, so that a dead one is noticed and a live one kept."""
-    family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):  # not everywhere
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_SECONDS)
-    return made
