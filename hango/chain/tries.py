@@ -133,12 +133,13 @@ async def prepare(scope: Scope, deps: Deps, session_id: SessionID, wanted: Claim
     try:
         async with kept.lock:
             state = await _trunk(scope, deps, kept.base, kept.trunks, variant.wanted)
-            bodies = await _bodies(scope, kept, variant.wanted)
         drafted = await draft_state(kept.base, state.with_wanted(variant.wanted))
     except (Invalid, NotFound):
         raise ContextChanged from None
     if drafted.sha256 != wanted.request_sha256 or kept.base.session_id != session_id:
         raise ContextChanged
+    async with kept.lock:
+        bodies = await _bodies(scope, kept, drafted.draft)
     size = drafted.draft.size
     assert size is not None, "the summarization slot sets the sizes"
     return Prepared(
@@ -220,13 +221,12 @@ async def _kept_base(scope: Scope, deps: Deps, base_id: BaseID) -> KeptBase:
     return kept
 
 
-async def _bodies(scope: Scope, kept: KeptBase, wanted: Wanted) -> Bodies:
-    """The blocks of all messages that calls like this one may send."""
-    base, key = kept.base, bases.trunk_of(kept.base, wanted).without_summary
-    if key not in kept.bodies:
-        after = base.summary.through_seq if base.summary and not key else 0
-        kept.bodies[key] = await context.read_bodies(scope, base.session_id, after, base.through_seq)
-    return kept.bodies[key]
+async def _bodies(scope: Scope, kept: KeptBase, draft: Draft) -> Bodies:
+    """The blocks of all persisted messages that a call sends, and of those that others of its base have sent."""
+    sent = (item.seq for item in draft.kept_messages() if item.seq > 0)
+    if missing := [seq for seq in sent if seq not in kept.bodies]:
+        kept.bodies |= await context.read_bodies(scope, kept.base.session_id, missing[0] - 1, missing[-1])
+    return kept.bodies
 
 
 def _new_request(variant: Variant, drafted: Drafted) -> NewRequest:
