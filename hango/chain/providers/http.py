@@ -7,15 +7,15 @@ sent twice; callers decide. What a provider answers with an error goes nowhere b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import socket
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
 
 import aiohttp
 
+from hango.chain.providers.bounded import bounded_answer
 from hango.chain.providers.failures import MAX_ERROR_BYTES, as_failure, request_id
 from hango.chain.providers.hiding import Hidden
-from hango.chain.providers.sockets import make_factory
 from hango.errors import ProviderFailed, ProviderFault, ProviderTimeout
 
 CHUNK_BYTES = 64 * 1024
@@ -25,6 +25,8 @@ ERROR_TEXT_SECONDS = 5.0
 # Servers close idle connections after 5 s or later. A connection that is older here could be closed while a request is
 # on its way, and nobody could say whether it was read.
 IDLE_SECONDS = 4.0
+# A long answer is minutes of silence, which some networks take for the end of a connection.
+PROBE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,16 @@ class Http:
         Raises ProviderTimeout, and ProviderFailed for anything but a 200 with at most `max_bytes`. Nothing of the
         exchange is left when this ends, however it ends: the connection is closed or whole.
         """
+        length, pieces = {"content-length": str(len(body))}, _pieces(body)
+
         answer: aiohttp.ClientResponse | None = None
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 answer = await self._open().post(
                     url,
-                    # In pieces: what was handed over as a whole would still go out after the call has ended.
-                    data=BytesIO(body),
-                    headers={"content-type": "application/json", "accept-encoding": "identity", **headers},
+                    data=pieces,
+                    headers={**length, "content-type": "application/json", "accept-encoding": "identity", **headers},
                     allow_redirects=False,
                 )
                 if answer.status != 200:
@@ -97,9 +100,8 @@ class Http:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # How many calls there are at once is decided where they are made.
-                connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=make_factory(self._max_bytes)
-                ),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=_probed_socket),
+                response_class=bounded_answer(self._max_bytes),
                 auto_decompress=False,
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -166,5 +168,21 @@ async def _at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes | No
     return bytes(read)
 
 
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+    """What was handed over as a whole would still go out after the call has ended, and be held until then."""
+    for at in range(0, len(body), CHUNK_BYTES):
+        yield body[at : at + CHUNK_BYTES]
+
+
 def _is_packed(answer: aiohttp.ClientResponse) -> bool:
     return answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
+
+
+def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket whose silent connection is probed by the system, so that a dead one is noticed and a live one kept."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):  # not everywhere
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_SECONDS)
+    return made

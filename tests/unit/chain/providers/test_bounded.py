@@ -10,9 +10,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
+import uvloop
 
+from hango.chain.providers.bounded import HEAD_BYTES
 from hango.chain.providers.http import Http
-from hango.chain.providers.sockets import HEAD_BYTES, MOST_BYTES_AT_ONCE, make_factory
 from hango.errors import ProviderFailed, ProviderFault
 from tests.providers_server import fake_provider, says
 from tests.unit.chain.providers.answering import Wire
@@ -57,39 +58,43 @@ def flood(head: bytes, piece: bytes) -> Iterator[Flood]:
         listener.close()
 
 
+# Workers run on the one, tests and tools on the other: they read in different ways.
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
 @pytest.mark.parametrize(("head", "piece"), [INTERIM, PIECES], ids=["interim answers", "pieces of one byte"])
-async def test_no_more_is_read_than_an_answer_may_have(wire: Wire, head: bytes, piece: bytes) -> None:
+@pytest.mark.parametrize("loop", LOOPS)
+def test_no_more_is_read_than_an_answer_may_have(wire: Wire, loop: str, head: bytes, piece: bytes) -> None:
     """What is no part of the answer counts too: the call fails long before its deadline, and another is answered."""
-    http = Http(max_bytes=MOST_BYTES)
-    with flood(head, piece) as flooding:
+
+    async def both(flooding: Flood) -> tuple[str | None, ProviderFault]:
+        http = Http(max_bytes=MOST_BYTES)
         flooded = asyncio.create_task(wire.at(flooding.url, http).complete(REQUEST, deadline=60))
         async with fake_provider(says(wire.answer("Hello."))) as calm:
             response = await wire.at(calm.url, http).complete(REQUEST, deadline=60)
         with pytest.raises(ProviderFailed) as caught:
             await flooded
-    await http.close()
+        await http.close()
+        return response.content[0].view.text, caught.value.fault
 
-    assert response.content[0].view.text == "Hello."
-    assert caught.value.fault is ProviderFault.PROTOCOL
+    with flood(head, piece) as flooding, asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        assert runner.run(both(flooding)) == ("Hello.", ProviderFault.PROTOCOL)
+
     assert flooding.sent < 2 * MOST_BYTES + HEAD_BYTES + KEPT_BYTES
 
 
-async def test_little_is_read_at_once() -> None:
-    """Others have their turn after a few kilobytes, whatever the reader asks for; a send begins a new count."""
-    near, far = socket.socketpair()
-    made = make_factory(MOST_BYTES)((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("", 0)))
-    made.close()
-    bounded = type(made)(fileno=near.detach())
-    bounded.most_bytes = 3 * MOST_BYTES_AT_ONCE
-    with bounded, far:
-        for _ in range(2):
-            far.sendall(b"x" * (3 * MOST_BYTES_AT_ONCE))
-            first, into = bounded.recv(1 << 18), bounded.recv_into(bytearray(1 << 18))
-            assert (len(first), into, bounded.recv_into(bytearray(9), 5)) == (MOST_BYTES_AT_ONCE,) * 2 + (5,)
-            bounded.recv(1 << 18)
-            bounded.send(b"more")
-        far.sendall(b"x" * (3 * MOST_BYTES_AT_ONCE + 1))
-        for _ in range(3):
-            bounded.recv(1 << 18)
-        with pytest.raises(ConnectionResetError):
-            bounded.recv(1 << 18)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_each_call_of_a_connection_has_its_own_count(wire: Wire, loop: str) -> None:
+    """Many answers over one connection may have more than one of them may."""
+    large = "x" * (MOST_BYTES // 2)
+
+    async def many() -> list[int]:
+        http = Http(max_bytes=MOST_BYTES)
+        async with fake_provider(says(wire.answer(large))) as server:
+            adapter = wire.at(server.url, http)
+            answers = [await adapter.complete(REQUEST, deadline=60) for _ in range(8)]
+        await http.close()
+        return [len(answer.content[0].view.text or "") for answer in answers]
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        assert runner.run(many()) == [len(large)] * 8
