@@ -140,10 +140,13 @@ class Life(RuleBasedStateMachine):
         """The mark is written, its confirmation lost: no call."""
         self._mark(claim)
 
-    @rule(claim=claimed)
-    def stall(self, claim: Claim) -> None:
-        """The worker wants to call when its lease is over."""
-        self.world.turn(LEASE_OVER, claim.id)
+    @rule(claim=claimed, cancelled=st.booleans())
+    def come_too_late(self, claim: Claim, cancelled: bool) -> None:
+        """The worker wants to call when its lease is over, or when nobody wants the answer any more."""
+        if cancelled:
+            self.world.cancel(self.known[claim.id], try_id=claim.id)
+        else:
+            self.world.turn(LEASE_OVER, claim.id)
         self._see()
         self._mark(claim)
 
@@ -276,15 +279,17 @@ class Life(RuleBasedStateMachine):
     def _claim(self, most: int) -> list[Claim]:
         """The fair pick, held against what was there before it."""
         waiting, running = self.seen.waiting(), self.seen.running
-        found = self.world.claim(most)
+        found, more = self.world.claim(most)
         if not found:
-            assert not waiting, "nothing was claimed although something waited"
+            assert (waiting, more) == (set(), False), "nothing was claimed although something waited"
             return []
-        (chosen,) = {claim.claimed.tenant_id for claim in found}
+        chosen = found[0].claimed.tenant_id
+        assert {claim.claimed.tenant_id for claim in found} == {chosen}, "claimed of two tenants at once"
         assert chosen in waiting, "claimed what could not be"
         assert running(chosen) == min(map(running, waiting)), "not the tenant with the fewest running"
         ready = sum(one.claimable for one in self.seen.tries.values() if one.tenant_id == chosen)
         assert len(found) == min(most, CAP - running(chosen), ready), "claimed too many or too few"
+        assert more == (len(waiting) > 1), "told wrong of who else waits"
         for claim in found:
             assert claim.claimed.attempt == self.seen.tries[claim.id].attempt + 1
         return found
@@ -363,7 +368,7 @@ class Life(RuleBasedStateMachine):
             assert late == ("lost", True, False, 1), "I7: a bill changed that was final"
 
 
-def explore(database: Database, *, sequences: int, seed: int, shrink: bool = True) -> Counter[str]:
+def explore(database: Database, *, sequences: int, seed: int, steps: int = STEPS, shrink: bool = True) -> Counter[str]:
     """Run so many lives. Returns how often a try was seen in which status; fails with the seed in a note."""
     with World(database) as world:
         states: Counter[str] = Counter()
@@ -371,7 +376,7 @@ def explore(database: Database, *, sequences: int, seed: int, shrink: bool = Tru
         hypothesis.seed(seed)(machine)
         settings = hypothesis.settings(
             max_examples=sequences,
-            stateful_step_count=STEPS,
+            stateful_step_count=steps,
             deadline=None,
             suppress_health_check=list(HealthCheck),
             phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],

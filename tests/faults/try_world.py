@@ -196,16 +196,16 @@ class World:
         """A POST: the try or batch, and the tries that were made for it. Raises QuotaExceeded and Invalid."""
         return self._run(self._admit(self._desks[wish.tenant], wish))
 
-    def claim(self, most: int) -> list[Claim]:
-        """By one of two workers: which of them has a try says nothing of which claim it is."""
+    def claim(self, most: int) -> tuple[list[Claim], bool]:
+        """By one of two workers: which of them has a try says nothing of which claim it is. And whether more waits."""
         owner = WORKERS[most % 2]
 
-        async def claim() -> list[Claimed]:
+        async def claim() -> claims.Pick:
             async with self._store.system() as scope:
-                pick = await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=CAP, most=most)
-                return list(pick.claimed)
+                return await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=CAP, most=most)
 
-        return [Claim(claimed, owner) for claimed in self._run(claim())]
+        pick = self._run(claim())
+        return [Claim(claimed, owner) for claimed in pick.claimed], pick.more
 
     def mark(self, claim: Claim) -> bool:
         async def mark() -> bool:

@@ -61,7 +61,20 @@ from hango.store.ids import new_id
 from hango.tries import Admission, TryError, TryStatus
 from tests.conftest import Database
 from tests.rows import DEFINITION, make_agent, make_run, make_session, make_tenant, said
-from tests.tries import ACTUAL, LEASE_OVER, LOST, PLAIN, SUCCEEDED, Desk, admission, admit, admit_batch, alter, take
+from tests.tries import (
+    ACTUAL,
+    LEASE_OVER,
+    LOST,
+    PLAIN,
+    QUEUE_OVER,
+    SUCCEEDED,
+    Desk,
+    admission,
+    admit,
+    admit_batch,
+    alter,
+    take,
+)
 
 PATH = "/memories/AGENTS.md"
 NO_TOOL = NewOverride(PartID("tool:ls"), OverrideAction.EXCLUDE, None, "")
@@ -80,7 +93,7 @@ class Theirs:
     current: CurrentBase
     base: ContextBase
     batch_id: BatchID
-    waiting: TryID  # in the batch
+    waiting: TryID  # in the batch, past its time
     request_id: UUID  # of the waiting try
     running: TryID  # claimed, past its lease
     called: TryID
@@ -229,7 +242,7 @@ CASES: dict[str, Case] = {
     "tenants.get": Case(own_tenant, True),
     "tenants.update": Case(update_own_tenant, True),
     "token_factors.learn": Case(learn_factor, None),
-    "tries.cancel": Case(lambda s, t: tries.cancel(s, session_id=t.session.id), None),
+    "tries.cancel": Case(lambda s, t: tries.cancel(s, session_id=t.session.id), 0),
     "tries.count_outstanding": Case(lambda s, t: tries.count_outstanding(s), 0),
     "tries.create": Case(create_tries, StatementRefused),
     "tries.end_waiting": Case(
@@ -312,6 +325,7 @@ async def theirs(store: Store) -> Theirs:
         await record_usage(scope, made)
     await take(store, tenant, running)
     await alter(store, tenant, LEASE_OVER, running)
+    await alter(store, tenant, QUEUE_OVER, waiting)
     await take(store, tenant, called, lost, called=True)
     async with store.begin(tenant) as scope:
         assert await try_claims.settle(scope, lost, 1, LOST, retention_seconds=1)
