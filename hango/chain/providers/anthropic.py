@@ -83,10 +83,13 @@ class AnthropicProvider:
 
         Raises ProviderTimeout after `deadline` seconds, ProviderFailed when there is no answer to read.
         """
-        # A long history takes a while to write: other calls of this process must not wait for it.
-        body = await asyncio.to_thread(self.body, request)
         answer = await self._http.ask(
-            NAME, f"{self._base_url}/v1/messages", body, headers=self._headers(), seconds=deadline
+            NAME,
+            f"{self._base_url}/v1/messages",
+            # A long history takes a while to write: other calls of this process must not wait for it.
+            await asyncio.to_thread(self.body, request),
+            headers=self._headers(),
+            seconds=deadline,
         )
         names = partial(wire.own_names, request, self.dialect_for(request.model))
         read = partial(anthropic_answer.read, names=names)

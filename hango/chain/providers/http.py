@@ -61,7 +61,7 @@ class Http:
         exchange is left when this ends, however it ends: the connection is closed or whole.
         """
         length, pieces = {"content-length": str(len(body))}, _pieces(body)
-
+        del body  # by hundreds of calls that wait for their answers, it is most of what a process holds
         answer: aiohttp.ClientResponse | None = None
         limit = asyncio.timeout(seconds)
         try:

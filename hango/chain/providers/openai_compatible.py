@@ -100,11 +100,14 @@ class OpenAICompatibleProvider:
 
         Raises ProviderTimeout after `deadline` seconds, ProviderFailed when there is no answer to read.
         """
-        # A long history takes a while to write: other calls of this process must not wait for it.
-        body = await asyncio.to_thread(self.body, request)
         headers = {"authorization": f"Bearer {self._key.reveal()}"} if self._key is not None else {}
         answer = await self._http.ask(
-            NAME, f"{self._base_url}/chat/completions", body, headers=headers, seconds=deadline
+            NAME,
+            f"{self._base_url}/chat/completions",
+            # A long history takes a while to write: other calls of this process must not wait for it.
+            await asyncio.to_thread(self.body, request),
+            headers=headers,
+            seconds=deadline,
         )
         names = partial(wire.own_names, request, self.dialect_for(request.model))
         read = partial(openai_answer.read, names=names)
