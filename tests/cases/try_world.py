@@ -40,6 +40,7 @@ class TryWorld:
     worker: Worker
     provider: FakeProvider
     receiver: Receiver
+    valkey: EmbeddedValkey
     redis: Redis
     admin: Person
     other_admin: Person  # of another tenant
@@ -133,8 +134,8 @@ def echoing_the_request(status: int) -> Answer:
 def a_try_world(settings: Settings, database: Database, folder: Path, **more: str) -> Iterator[TryWorld]:
     """Everything a case with a try needs, for the time of the block; `more` are further settings of both processes."""
     folder.mkdir(exist_ok=True)
-    with a_valkey(folder) as redis_url, a_provider() as provider, receiving() as receiver:
-        own = replace(settings, database_url=SecretUrl(database.app_dsn), redis_url=SecretUrl(redis_url))
+    with a_valkey(folder) as valkey, a_provider() as provider, receiving() as receiver:
+        own = replace(settings, database_url=SecretUrl(database.app_dsn), redis_url=SecretUrl(valkey.url))
         environment = {
             "HANGO_HOME": str(folder),
             "HANGO_ANTHROPIC_BASE_URL": provider.url,
@@ -151,17 +152,19 @@ def a_try_world(settings: Settings, database: Database, folder: Path, **more: st
         with (
             a_server(own, environment, folder / "api") as server,
             a_worker(own, environment, folder / "worker") as worker,
-            Redis.from_url(redis_url) as redis,
+            Redis.from_url(valkey.url) as redis,
         ):
             admin, other = asyncio.run(two_tenants(database))
-            yield TryWorld(server, worker, provider, receiver, redis, admin, other, database, own, environment, folder)
+            yield TryWorld(
+                server, worker, provider, receiver, valkey, redis, admin, other, database, own, environment, folder
+            )
 
 
 @contextmanager
-def a_valkey(folder: Path) -> Iterator[str]:
+def a_valkey(folder: Path) -> Iterator[EmbeddedValkey]:
     """A Valkey of its own: its queue is nobody else's."""
     service = EmbeddedValkey(folder, durable=False).start()
     try:
-        yield service.url
+        yield service
     finally:
         service.stop()
