@@ -24,7 +24,7 @@ from tests.faults.slow_clients import slow_clients
 from tests.faults.soak import soak
 from tests.faults.states import states
 from tests.faults.stops import at_once, orderly
-from tests.faults.suite import tests_of
+from tests.faults.suite import by_pytest
 from tests.faults.waits import waits
 from tests.faults.zombie import zombie
 
@@ -56,8 +56,8 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "postgres-away": Fault(
         "F7", "PostgreSQL crashed, restarted, silent, locked, full; sessions dropped", postgres_away
     ),
-    "poison": Fault("F8", "messages that are none, before, between and after good ones", tests_of(*POISON)),
-    "providers": Fault("F9", "providers that hang, drip, flood, cut and lie", tests_of(*PROVIDERS)),
+    "poison": Fault("F8", "messages that are none, before, between and after good ones", by_pytest(*POISON)),
+    "providers": Fault("F9", "providers that hang, drip, flood, cut and lie", by_pytest(*PROVIDERS)),
     "orderly-stop": Fault("F10", "workers told to end while they work", orderly),
     "sudden-stop": Fault("F11", "workers told twice", at_once),
     "clocks": Fault("F12", "processes whose clocks are wrong", clocks),
@@ -71,5 +71,5 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "slow-clients": Fault("S19", "clients that send a byte now and then", slow_clients),
     "bombs": Fault("S16", "bodies that are made to cost much", bombs),
     "leaks": Fault("K1", "content and keys are where they belong alone", leaks),
-    "zero-invalid": Fault("Z0", "ten thousand made histories and sets, no invalid request", tests_of(*ZERO_INVALID)),
+    "zero-invalid": Fault("Z0", "ten thousand made histories and sets, no invalid request", by_pytest(*ZERO_INVALID)),
 }

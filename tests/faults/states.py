@@ -49,6 +49,8 @@ STEPS: Final = 40
 OUTCOMES: Final = (SUCCEEDED, SUCCEEDED, REFUSED, TIMED_OUT)
 LEASE_OVER: Final = "lease_until = clock_timestamp() - interval '1 s' where status = 'running'"
 QUEUE_OVER: Final = "queue_expires_at = clock_timestamp() - interval '1 s' where status = 'queued'"
+# As when so many workers died one after the other.
+RESCUED_OFTEN: Final = "rescues = 3 where status in ('queued', 'running')"
 PAUSE_OVER: Final = "not_before = clock_timestamp() where status = 'queued' and not_before is not null"
 
 tenants = st.sampled_from(range(len(QUOTAS)))
@@ -196,7 +198,7 @@ class Life(RuleBasedStateMachine):
         else:
             self.world.cancel(tenant, try_id=id)
 
-    @rule(id=made, what=st.sampled_from([LEASE_OVER, QUEUE_OVER, PAUSE_OVER]))
+    @rule(id=made, what=st.sampled_from([LEASE_OVER, QUEUE_OVER, PAUSE_OVER, RESCUED_OFTEN]))
     def time_passes(self, id: UUID, what: LiteralString) -> None:
         self.world.turn(what, id)
 
@@ -213,18 +215,6 @@ class Life(RuleBasedStateMachine):
             self.world.reconcile()
             self._see()
         return multiple(*first, *self._claim(1))
-
-    @rule(target=claimed)
-    def every_worker_dies(self) -> MultipleResults[Claim]:
-        """Whoever claims dies before the call, more often than a try is rescued."""
-        claims: list[Claim] = []
-        for _ in range(5):
-            found = self._claim(CAP)
-            self.world.turn(LEASE_OVER, *(claim.id for claim in found))
-            self.world.reconcile()
-            self._see()
-            claims += found
-        return multiple(*claims)
 
     @rule(claim=calling)
     def fall_silent_in_call(self, claim: Claim) -> None:

@@ -12,7 +12,7 @@ from tests.faults.report import Figure, exactly, told
 from tests.faults.run import Run, Show
 
 
-def tests_of(*words: str) -> Show:
+def by_pytest(*words: str) -> Show:
     """A fault that is shown by pytest with these words."""
 
     async def show(run: Run) -> Sequence[Figure]:
