@@ -7,9 +7,14 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
+from tests.faults.programs import becomes
 from tests.faults.stage import Stage
+
+MOST_START_SECONDS: Final = 30.0
 
 Strike = Callable[[Stage, random.Random], Awaitable[None]]
 
@@ -24,9 +29,12 @@ class Blow:
 
 
 def killing(name: str) -> Strike:
-    """`kill -9`, and a new start within a second."""
+    """`kill -9`, and a new start within a second. What has not begun its work is left until it has."""
 
     async def strike(stage: Stage, rng: random.Random) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MOST_START_SECONDS):
+                await becomes(stage.programs[name].has_started)
         stage.programs[name].kill()
         await asyncio.sleep(rng.random())
         stage.programs[name].start()
@@ -53,20 +61,26 @@ KILL_LOOP = (
 )
 
 
-async def rage(stage: Stage, blows: tuple[Blow, ...], seconds: float, seed: int) -> Counter[str]:
-    """Strike with all of them, each at its own pace, for so long. Afterwards everything runs again."""
+async def rage(
+    stage: Stage, blows: tuple[Blow, ...], seconds: float, seed: int, *, least: int = 0, times: float = 3.0
+) -> Counter[str]:
+    """Strike with all of them, each at its own pace, for so long; up to so many times longer, while there were too few.
+
+    Afterwards everything runs again.
+    """
     struck: Counter[str] = Counter()
 
     async def go_on(blow: Blow, rng: random.Random) -> None:
         while True:
             await asyncio.sleep(blow.every * rng.uniform(0.67, 1.33))
-            if loop.time() > end:
+            passed = loop.time() - began
+            if passed > times * seconds or (passed > seconds and struck.total() >= least):
                 return
             await blow.strike(stage, rng)
             struck[blow.name] += 1
 
     loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
+    began = loop.time()
     # One source of chance each: how long one strike takes does not change the others.
     await asyncio.gather(*(go_on(blow, random.Random(f"{seed} {blow.name}")) for blow in blows))
     return struck

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from tests.faults.callers import Accepted
 from tests.faults.provider import Act
@@ -13,6 +13,7 @@ from tests.faults.stage import Stage
 
 PATIENCE_SECONDS: Final = 60.0
 CANCELLED_SHARE: Final = 0.05
+LOT_SECONDS: Final = 6.0
 
 # What happens to the calls, by weight: most are answered, some fail in each way that a provider has.
 MIXED: Final = (
@@ -66,3 +67,14 @@ async def load(
     # Each draws all its chances before its first wait, one after the other: the same seed gives the same load.
     found = await asyncio.gather(*(asyncio.create_task(one()) for _ in range(tries)))
     return [accepted for accepted in found if accepted is not None]
+
+
+async def load_during(
+    stage: Stage, other: asyncio.Task[Any], per_second: float, rng: random.Random, *, draw: Draw = mixed
+) -> list[Accepted]:
+    """So many tries a second until the other is done: in lots of a few seconds, each spread over its time."""
+    lots: list[asyncio.Task[list[Accepted]]] = []
+    while not other.done():
+        lots.append(asyncio.create_task(load(stage, round(per_second * LOT_SECONDS), LOT_SECONDS, rng, draw=draw)))
+        await asyncio.wait({other}, timeout=LOT_SECONDS)
+    return [accepted for lot in lots for accepted in await lot]

@@ -19,18 +19,19 @@ from hango.cli.embedded.process import end_with_caller, private_log
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.02
+STARTED = '"event": "started"'
 SERVE, WORKER = ((sys.executable, "-P", "-m", "hango", word) for word in ("serve", "worker"))
 
 
 class Program:
-    """`wanted` says whether it is to be started again when it ends by itself; `starts` counts."""
+    """`wanted` says whether it is to be started again when it ends by itself."""
 
     def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
         self.name = name
         self.log_file = folder / f"{name}.log"
         self.environment = dict(environment)
         self.wanted = False
-        self.starts = 0
+        self._said = 0
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -42,7 +43,7 @@ class Program:
     def start(self) -> None:
         """From the main thread: it dies with the thread that started it."""
         self.wanted = True
-        self.starts += 1
+        self._said = self.log().count(STARTED)
         with private_log(self.log_file) as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -57,6 +58,10 @@ class Program:
 
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    def has_started(self) -> bool:
+        """It said that it takes work, since it was started last."""
+        return self.alive() and self.log().count(STARTED) > self._said
 
     def kill(self) -> None:
         """As the kernel ends a process that took too much memory. Afterwards it is gone."""

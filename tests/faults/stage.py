@@ -133,7 +133,7 @@ class Stage:
     async def until_working(self) -> None:
         """Every worker has said that it takes work."""
         async with asyncio.timeout(READY_SECONDS):
-            await becomes(lambda: all(one.log().count('"started"') >= one.starts for one in self.workers))
+            await becomes(lambda: all(one.has_started() for one in self.workers))
 
 
 @asynccontextmanager
