@@ -24,6 +24,8 @@ _WAYS_OUT: Mapping[Reason, str] = {
     Reason.STARTS_WITH_ASSISTANT: " Exclude it.",
     Reason.ENDS_WITH_ASSISTANT: " Give a `message`.",
 }
+# An estimate may be half as large again as what is true: up to there the provider decides.
+MOST_WINDOWS = 1.5
 
 
 def check(deps: Deps, drafted: Drafted) -> None:
@@ -32,10 +34,27 @@ def check(deps: Deps, drafted: Drafted) -> None:
     if fault is not None:
         fault = _with_way_out(fault, drafted.draft)
         raise Invalid(fault.message, errors=[fault])
+    _check_length(drafted)
     provider = drafted.state.agent.provider
     if deps.providers.completer(provider) is None:
         message = f"This server has no key for the provider '{provider}': set HANGO_{provider.upper()}_API_KEY."
         raise Invalid.because(Reason.NO_PROVIDER_KEY, message)
+
+
+def is_far_beyond(tokens: int, window: int) -> bool:
+    """Whether so many estimated tokens are more than a model of this window can have been meant to take."""
+    return tokens > MOST_WINDOWS * window
+
+
+def _check_length(drafted: Drafted) -> None:
+    state, size = drafted.state, drafted.draft.size
+    assert size is not None, "the summarization slot sets the sizes"
+    if is_far_beyond(size.after, state.window):
+        message = (
+            f"The request would have about {size.after:,} tokens, and the model '{state.agent.model}' holds"
+            f" {state.window:,}. Exclude parts, or end the history earlier with `until`."
+        )
+        raise Invalid.because(Reason.CONTEXT_TOO_LONG, message)
 
 
 def _with_way_out(fault: Detail, draft: Draft) -> Detail:

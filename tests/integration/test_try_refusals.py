@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,6 +199,35 @@ async def test_tools_that_the_provider_refuses_are_named(
 
     assert named(reply) == (422, reason, [(reason, part)])
     await a_try(owner, session["id"], exclude=[f"tool:{tools[-1]['name']}"])
+
+
+async def test_a_context_far_beyond_the_window_is_refused_with_both_numbers(settings: Settings, tmp_path: Path) -> None:
+    """Over one and a half windows no model of that name could take it: 422 `context_too_long`; an inspect shows it."""
+    models = tmp_path / "models.toml"
+    models.write_text('["offline/"]\nwindow = 2000\n')
+    async with serve(replace(settings, models=models)) as api:
+        desk = await make_desk(await api.admin(), messages=[*HISTORY, {"role": "user", "content": "word " * 3000}])
+        shown = await desk.context()
+
+        single = await ask(desk.owner, desk.session_id)
+        batch = await desk.owner.post(
+            f"/v1/sessions/{desk.session_id}/context/try-batches",
+            json={"variants": [{"exclude": ["message:6"]}, {}]},
+        )
+
+        assert (shown["window"], "context_too_long" in str(shown["problems"])) == (2000, False)
+        assert [named(reply) for reply in (single, batch)] == [
+            (422, "context_too_long", [("context_too_long", None)])
+        ] * 2
+        detail = (
+            f"The request would have about {shown['total_after']:,} tokens, and the model 'offline/extract' holds"
+            " 2,000. Exclude parts, or end the history earlier with `until`."
+        )
+        assert [reply.json()["detail"] for reply in (single, batch)] == [detail, f"Variant 1: {detail}"]
+        assert [reply.json()["errors"][0].get("pointer") for reply in (single, batch)] == [None, "/variants/1"]
+        assert await left_over(api, desk) == NOTHING
+        await a_try(desk.owner, desk.session_id, exclude=["message:6"])
+        await a_try(desk.owner, desk.session_id, until=5)
 
 
 async def test_a_quota_that_is_used_up_is_402_before_anything_is_queued(api: Api) -> None:
