@@ -32,6 +32,11 @@ class ChangesIn(Body):
     message: Annotated[str, Field(max_length=MAX_TEXT)] | None = None
     until: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
 
+    @property
+    def named(self) -> int:
+        """How many parts it names."""
+        return len(self.exclude) + len(self.replace) + len(self.include)
+
     def wanted(self) -> Wanted:
         """Raises Invalid naming the part or field at fault."""
         self.check()

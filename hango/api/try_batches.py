@@ -27,6 +27,8 @@ from hango.workers import counting
 
 MAX_TRIES = 1000  # in one batch
 MAX_REPEATS = 30
+# Parts that the tries of one batch change together: each try has an audit event that names its own.
+MAX_CHANGES = 100_000
 
 _Found = tuple[TryBatch, list[VariantSum]]
 
@@ -44,6 +46,13 @@ class BatchIn(Body):
             message = (
                 f"{len(self.variants):,} variants of {self.repeats} repeats are more than the {MAX_TRIES:,} tries that"
                 " a batch may have. Send several."
+            )
+            raise Invalid.because(Reason.TOO_MANY_VARIANTS, message, pointer="/variants")
+        changes = self.repeats * sum(variant.named for variant in self.variants)
+        if changes > MAX_CHANGES:
+            message = (
+                f"The tries of this batch would change {changes:,} parts together; {MAX_CHANGES:,} may be named. Send"
+                " several."
             )
             raise Invalid.because(Reason.TOO_MANY_VARIANTS, message, pointer="/variants")
         made = []
