@@ -24,6 +24,8 @@ from hango.store.notifications import Channel, Notifications
 # Over these a request is answered at once, as if it had not asked to wait: bounds of memory, and of what one key takes.
 MOST_WAITERS = 1000
 MOST_WAITERS_OF_A_KEY = 200
+# Hundreds may be woken by one end. They take turns: a process has ten connections, and others need some too.
+LOOKS_AT_ONCE = 4
 
 T = TypeVar("T")
 Gone = Callable[[], Coroutine[Any, Any, None]]
@@ -69,6 +71,7 @@ class Waiters:
         self._by_id: dict[UUID, set[_Waiter]] = {}
         self._of_key: Counter[KeyID] = Counter()
         self._is_released = False
+        self._turns = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._notifications: Notifications | None = None
 
     @classmethod
@@ -111,12 +114,13 @@ class Waiters:
             found = await look()
             while not is_ended(found):
                 await waiter.sleep()
-                if waiter.is_gone:
-                    raise ClientDisconnect
-                if waiter.is_released:
-                    break
-                is_last = waiter.is_late
-                found = await look()
+                async with self._turns:
+                    if waiter.is_gone:
+                        raise ClientDisconnect
+                    if waiter.is_released:
+                        break
+                    is_last = waiter.is_late
+                    found = await look()
                 if is_last:
                     break
             return found

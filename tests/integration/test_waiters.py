@@ -244,6 +244,35 @@ async def test_many_wait_for_one(waiters: Waiters, things: Things) -> None:
     assert things.looks == 100
 
 
+async def test_those_who_are_woken_together_look_a_few_at_a_time(waiters: Waiters) -> None:
+    """However many wait for one end, they leave connections for other requests, and none of them is turned away."""
+    door, states, looking = asyncio.Event(), ["running"], [0, 0]
+
+    async def look() -> str:
+        looking[0] += 1
+        looking[1] = max(looking)
+        try:
+            await door.wait()
+            return states[0]
+        finally:
+            looking[0] -= 1
+
+    id = uuid4()
+    door.set()
+    waiting = [asyncio.create_task(waiters.wait(id, KEY, look, is_ended, seconds=LONG, gone=never)) for _ in range(50)]
+    while len(waiters) < 50 or looking[0]:  # noqa: ASYNC110  a few rounds of the loop
+        await asyncio.sleep(0)
+    door.clear()
+    states[0], looking[1] = "ended", 0
+    waiters.wake_all()
+    while looking[0] < module.LOOKS_AT_ONCE:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    door.set()
+
+    assert [await result(one) for one in waiting] == ["ended"] * 50
+    assert looking == [0, module.LOOKS_AT_ONCE]
+
+
 async def test_over_a_bound_it_answers_at_once(
     waiters: Waiters, things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
