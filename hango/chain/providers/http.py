@@ -82,10 +82,8 @@ class Http:
             if limit.expired():
                 raise ProviderTimeout(f"Provider '{provider}' did not answer within {seconds:g} s.") from None
             raise _cut(provider, error, answer, self.hidden) from None
-        except (aiohttp.ClientConnectorError, ValueError) as error:
-            raise _unreachable(provider, error) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise _cut(provider, error, answer, self.hidden) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise broken_off(provider, error, answer, self.hidden) from None
         finally:
             # A whole answer has given its connection back already; any other connection ends here.
             if answer is not None:
@@ -111,6 +109,15 @@ class Http:
 
 
 # The text of an error may hold the address with what stands in it: its class is enough.
+
+
+def broken_off(
+    provider: str, error: Exception, answer: aiohttp.ClientResponse | None, hidden: Hidden
+) -> ProviderFailed:
+    """What an exchange that raised means: without a connection nothing was sent, with an answer it was."""
+    if answer is None and isinstance(error, aiohttp.ClientConnectorError | ValueError):
+        return _unreachable(provider, error)
+    return _cut(provider, error, answer, hidden)
 
 
 def _unreachable(provider: str, error: Exception) -> ProviderFailed:
