@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from tests.faults.callers import AWAY
-from tests.faults.chaos import Blow, killing, rage
+from tests.faults.chaos import killed, rage
 from tests.faults.invariants import check, read_tries, until_over
 from tests.faults.load import mixed
 from tests.faults.report import Figure, at_least, none_of
@@ -22,7 +22,7 @@ SECONDS: Final = 40.0
 # As long as a call may take and longer than a lease, so that a cancel may meet a rescue.
 LATEST_SECONDS: Final = 9.0
 DRAIN_SECONDS: Final = 60.0
-KILLS: Final = (Blow("worker1 killed", 8, killing("worker1")), Blow("worker2 killed", 13, killing("worker2")))
+KILLS: Final = (killed("worker1", 5), killed("worker2", 8))
 ENDED: Final = ("succeeded", "failed", "timed_out", "cancelled", "lost")
 
 

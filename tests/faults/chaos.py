@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from tests.faults.programs import becomes
+from tests.faults.programs import Program, becomes
 from tests.faults.stage import Stage
 
 MOST_START_SECONDS: Final = 30.0
@@ -21,20 +21,22 @@ Strike = Callable[[Stage, random.Random], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Blow:
-    """`every` so many seconds, give or take a third."""
+    """`every` so many seconds of the program's work, give or take a third; of any time, where it names none."""
 
     name: str
     every: float
     strike: Strike
+    program: str | None = None
 
 
-def killing(name: str) -> Strike:
-    """`kill -9`, and a new start within a second. What has not begun its work is left until it has."""
+def killed(name: str, every: float) -> Blow:
+    return Blow(f"{name} killed", every, _killing(name), name)
+
+
+def _killing(name: str) -> Strike:
+    """`kill -9`, and a new start within a second."""
 
     async def strike(stage: Stage, rng: random.Random) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(MOST_START_SECONDS):
-                await becomes(stage.programs[name].has_started)
         stage.programs[name].kill()
         await asyncio.sleep(rng.random())
         stage.programs[name].start()
@@ -53,10 +55,10 @@ async def crashing_postgres(stage: Stage, rng: random.Random) -> None:
 
 
 KILL_LOOP = (
-    Blow("worker1 killed", 4, killing("worker1")),
-    Blow("worker2 killed", 6, killing("worker2")),
+    killed("worker1", 4),
+    killed("worker2", 6),
     Blow("Valkey killed, all forgotten", 9, wiping_valkey),
-    Blow("API killed", 15, killing("api1")),
+    killed("api1", 15),
     Blow("PostgreSQL crashed", 22, crashing_postgres),
 )
 
@@ -72,6 +74,8 @@ async def rage(
 
     async def go_on(blow: Blow, rng: random.Random) -> None:
         while True:
+            if blow.program is not None:
+                await _has_started(stage.programs[blow.program])
             await asyncio.sleep(blow.every * rng.uniform(0.67, 1.33))
             passed = loop.time() - began
             if passed > times * seconds or (passed > seconds and struck.total() >= least):
@@ -84,3 +88,10 @@ async def rage(
     # One source of chance each: how long one strike takes does not change the others.
     await asyncio.gather(*(go_on(blow, random.Random(f"{seed} {blow.name}")) for blow in blows))
     return struck
+
+
+async def _has_started(program: Program) -> None:
+    """A busy machine takes its time; what cannot start, because all else is away, is not waited for."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(MOST_START_SECONDS):
+            await becomes(program.has_started)
