@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +30,7 @@ BLOCK_TYPES = frozenset({"text", "image", "document", "search_result", "tool_use
 PARAMS = frozenset({"temperature", "top_p", "stop", "seed", "tool_choice", "parallel_tool_calls", "reasoning_effort"})
 # Compatible servers sample with it; the public API refuses the key.
 COMPATIBLE_PARAMS = PARAMS | {"top_k"}
+KEPT_TOOLS, KEPT_CHARS = 512, 8_192
 AS_THEY_ARE = ("temperature", "top_p", "top_k", "stop", "seed", "reasoning_effort")
 
 
@@ -121,16 +122,25 @@ def _system(blocks: list[SystemText]) -> list[dict[str, Any]]:
     return [{"role": "system", "content": shown_content([part(text=block.text) for block in blocks])}]
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
+def _tool(tool: ToolSpec) -> msgspec.Raw:
+    """Its JSON. Tools come back at every call and are most of a short request; what is large is not kept."""
+    size = len(tool.description) + len(tool.input_schema) + len(tool.definition or "")
+    return _kept_tool(tool) if size <= KEPT_CHARS else _made_tool(tool)
+
+
+def _made_tool(tool: ToolSpec) -> msgspec.Raw:
     if tool.definition is not None:
-        return dict(jsontext.fields(tool.definition))
+        return msgspec.Raw(wire.to_bytes(jsontext.fields(tool.definition)))
     schema = jsontext.fields(tool.input_schema)
     # The public API refuses an object schema that names no properties.
     schema.setdefault("properties", msgspec.Raw(b"{}"))
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
-    return {"type": "function", "function": function | {"parameters": schema}}
+    return msgspec.Raw(wire.to_bytes({"type": "function", "function": function | {"parameters": schema}}))
+
+
+_kept_tool = lru_cache(maxsize=KEPT_TOOLS)(_made_tool)
 
 
 def _tool_choice(choice: dict[str, str]) -> Any:

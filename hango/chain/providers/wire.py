@@ -96,6 +96,8 @@ def _settle_block(block: Block, names: Mapping[str, str], ids: Ids) -> Block:
 
 def _renamed(tool: ToolSpec, names: Mapping[str, str]) -> ToolSpec:
     definition = tool.definition
+    if definition is None and names[tool.name] == tool.name:
+        return tool
     if definition is not None:
         own = Block(definition)
         changes: dict[str, Any] = {} if names[tool.name] == tool.name else {"name": names[tool.name]}
