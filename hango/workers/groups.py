@@ -42,6 +42,13 @@ class Groups(Generic[Key, Item, Result]):
             task.add_done_callback(self._tasks.discard)
         return await future
 
+    async def close(self) -> None:
+        """Break off the groups at work: what they were doing is not done, or nobody hears that it is."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
     async def _work(self, key: Key) -> None:
         waiting = self._waiting[key]
         while waiting:

@@ -76,6 +76,7 @@ class Picker:
             for task in left:
                 task.cancel()
             await asyncio.wait(left)
+            await self._together.close()
             await self._leases.close()
             await self._cancels.close()
 

@@ -52,6 +52,11 @@ class Together:
         self._readying: Groups[SessionID, Claimed, Ready | None] = Groups(self._make_ready, most=MOST_MADE_READY)
         self._settling: Groups[TenantID, Outcome, bool] = Groups(self._settle, most=MOST_SETTLED)
 
+    async def close(self) -> None:
+        """Break off what is under way."""
+        await self._readying.close()
+        await self._settling.close()
+
     async def ready(self, claimed: Claimed) -> Ready | None:
         """The request, with its call marked as begun. None: it may not be called.
 

@@ -100,3 +100,19 @@ async def test_who_has_gone_takes_nobody_along(doubling: Doubling) -> None:
 
     assert await stays == 4
     assert gone.cancelled()
+
+
+async def test_what_is_closed_does_nothing_more(doubling: Doubling) -> None:
+    """As a process that ends at once: the group at work breaks off, and none begins after it."""
+    groups = Groups[str, int, int](doubling, most=1)
+    tasks = start(groups, "a", 1, 2)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await groups.close()
+    doubling.may.set()
+    await asyncio.sleep(0)
+
+    assert doubling.groups == [[1]]
+    assert not any(task.done() for task in tasks)
+    for task in tasks:
+        task.cancel()
