@@ -7,6 +7,7 @@ from bench.goals import Goal, Key
 IDLE, SEQUENCE = "try after a pause", "try after try"
 SLOWEST = "try after a pause, 95 % are under (ms)"
 BATCH = "batch of 1,000, instant (tries/s)"
+BATCH_WIDE = "batch of 1,000, up to 512 at once (tries/s)"
 FLIGHT = "512 calls of 2 s, over 2 s"
 MEMORY = "worker, 512 calls in flight (MiB)"
 MEMORY_IDLE = "worker at its start (MiB)"

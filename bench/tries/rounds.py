@@ -99,6 +99,7 @@ class Measurement:
                 seconds = product.seconds_in_worker(batch_id)
                 self.rounds[Key("product", goals.FLIGHT)].append(seconds * 1000 / FLIGHT_MS)
                 self.rounds[Key("product", goals.MEMORY)].append(most_mib(worker.pid))
+                self.rounds[Key("product", goals.BATCH_WIDE)].append(BATCH / (_ms(lambda: self._batch(product)) / 1000))
 
     def _neighbours(self, place: Place, product: Product) -> None:
         """One tenant fills every slot of the worker and queues thousands; the other one sends a try now and then."""
