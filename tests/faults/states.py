@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final, LiteralString
+from typing import ClassVar, Final, LiteralString
 from uuid import UUID
 
 import hypothesis
@@ -38,6 +38,7 @@ from hango import logs
 from hango.config import Settings
 from hango.errors import Invalid, QuotaExceeded
 from hango.store.usage import total
+from hango.tries import Settlement
 from tests import services
 from tests.conftest import Database
 from tests.faults.report import Figure, exactly, told
@@ -158,12 +159,8 @@ class Life(RuleBasedStateMachine):
         assert self.world.renew(claim) == wanted, "a worker was told wrong of its claim"
 
     @rule(claim=calling, outcome=st.sampled_from(OUTCOMES))
-    def settle(self, claim: Claim, outcome: Any) -> None:
-        """Twice, as after a lost confirmation; a claim that was given up as lost may still bring its figures."""
-        self._in_force(claim, self.world.settle(claim, outcome))
-        assert not self.world.settle(claim, outcome), "settled twice"
-        for _ in range(2):
-            self.corrected[claim.id] += self._in_force(claim, self.world.correct(claim, ACTUAL))
+    def settle(self, claim: Claim, outcome: Settlement) -> None:
+        self._settle(claim, outcome)
 
     @rule(claims=st.lists(calling, min_size=2, max_size=4), turn=st.integers(0, 3))
     def settle_together(self, claims: list[Claim], turn: int) -> None:
@@ -216,11 +213,14 @@ class Life(RuleBasedStateMachine):
             self._see()
         return multiple(*first, *self._claim(1))
 
-    @rule(claim=calling)
-    def fall_silent_in_call(self, claim: Claim) -> None:
-        """The worker may come back with its answer, and then finds that the try was given up."""
+    @rule(claim=calling, outcome=st.sampled_from(OUTCOMES), again=st.booleans())
+    def fall_silent_in_call(self, claim: Claim, outcome: Settlement, again: bool) -> None:
+        """The worker may come back with its answer at once, and then finds that the try was given up."""
         self.world.turn(LEASE_OVER, claim.id)
         self.world.reconcile()
+        self._see()
+        if again:
+            self._settle(claim, outcome)
 
     @invariant()
     def rules_hold(self) -> None:
@@ -291,6 +291,17 @@ class Life(RuleBasedStateMachine):
         self.calls[claim.id] += 1
         return True
 
+    def _settle(self, claim: Claim, outcome: Settlement) -> None:
+        """Twice, as after a lost confirmation; a claim that was given up as lost may still bring its figures, once."""
+        self._in_force(claim, self.world.settle(claim, outcome))
+        assert not self.world.settle(claim, outcome), "settled twice"
+        self._see()
+        fact = self.seen.tries[claim.id]
+        may = fact.status == "lost" and bool(fact.estimated) and fact.attempt == claim.claimed.attempt
+        assert self.world.correct(claim, ACTUAL) == may, "a bill was corrected against the rules, or was not"
+        assert not self.world.correct(claim, ACTUAL), "a bill was corrected twice"
+        self.corrected[claim.id] += may
+
     def _put_back(self, claim: Claim, seconds: float = 0.0) -> None:
         """What a provider did not take waits; when it may not, it ends."""
         if not self._in_force(claim, self.world.defer(claim, seconds)):
@@ -327,7 +338,6 @@ class Life(RuleBasedStateMachine):
     def _look(self, facts: Facts) -> None:
         assert self.known.keys() == facts.tries.keys(), "I1: accepted tries are not those in the table"
         assert all(times <= 1 for times in self.calls.values()), "I3: a provider took two calls of one try"
-        assert all(times <= 1 for times in self.corrected.values()), "a bill was corrected twice"
         for id, fact in facts.tries.items():
             self.states[fact.status] += 1
             self._look_at(id, fact)
