@@ -21,6 +21,7 @@ from typing import Final
 from rich.console import Console
 
 from tests.faults.catalogue import FAULTS
+from tests.faults.machine import slowness
 from tests.faults.report import show
 from tests.faults.run import Run
 
@@ -45,9 +46,11 @@ def _run(name: str, seed: int, minutes: float | None, console: Console) -> bool:
     """One fault in a folder of its own, which is kept when something did not hold."""
     fault = FAULTS[name]
     folder = Path(tempfile.mkdtemp(prefix=f"hango-faults-{name}-"))
+    busy = slowness()
     began = time.monotonic()
-    figures = asyncio.run(fault.show(Run(folder, seed, minutes)))
-    show(f"{fault.row} {name}: {fault.title} (seed {seed}, {time.monotonic() - began:.0f} s)", figures, console)
+    figures = asyncio.run(fault.show(Run(folder, seed, minutes, busy)))
+    took = f"seed {seed}, {time.monotonic() - began:.0f} s, machine {busy:.1f} times slower than an idle one"
+    show(f"{fault.row} {name}: {fault.title} ({took})", figures, console)
     holds = all(one.holds for one in figures)
     if holds:
         shutil.rmtree(folder, ignore_errors=True)

@@ -90,7 +90,7 @@ async def postgres_away(run: Run) -> Sequence[Figure]:
                 accepted += during
                 figures += [
                     at_least(f"{name}: tries accepted", len(during), TRIES),
-                    at_most(f"{name}: until all was well again", healthy, MOST_HEALTHY_SECONDS),
+                    at_most(f"{name}: until all was well again", healthy, run.within(MOST_HEALTHY_SECONDS)),
                 ]
             await until_over(stage, DRAIN_SECONDS)
             return [

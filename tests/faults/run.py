@@ -12,14 +12,19 @@ from tests.faults.report import Figure
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`minutes` None: as long as the fault takes by itself."""
+    """`minutes` None: as long as the fault takes by itself. `slowness` is how busy the machine is with other things."""
 
     folder: Path
     seed: int
     minutes: float | None = None
+    slowness: float = 1.0
 
     def seconds(self, default: float) -> float:
         return default if self.minutes is None else self.minutes * 60
+
+    def within(self, seconds: float) -> float:
+        """What takes so long on an idle machine."""
+        return seconds * self.slowness
 
     def random(self, what: str) -> random.Random:
         return random.Random(f"{self.seed} {what}")

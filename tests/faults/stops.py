@@ -47,7 +47,7 @@ async def orderly(run: Run) -> Sequence[Figure]:
         return [
             *summary(stage),
             exactly("exit codes", codes, [0] * STOPS),
-            at_most("from SIGTERM to the end of the process", max(took), CALL_SECONDS + END_SECONDS),
+            at_most("from SIGTERM to the end of the process", max(took), CALL_SECONDS + run.within(END_SECONDS)),
             exactly("tries that did not succeed", len(accepted) - statuses["succeeded"], 0),
             *check(stage, accepted),
             never_500(stage),
@@ -77,7 +77,7 @@ async def at_once(run: Run) -> Sequence[Figure]:
         lost = sum(one.status == "lost" for one in read_tries(stage))
         return [
             *summary(stage),
-            at_most("from the second SIGTERM to the end of the process", max(took), 1.0),
+            at_most("from the second SIGTERM to the end of the process", max(took), run.within(1.0)),
             at_least("tries in whose call a worker ended", lost, 1),
             *check(stage, accepted),
             never_500(stage),

@@ -41,10 +41,10 @@ async def waits(run: Run) -> Sequence[Figure]:
         await until_over(stage, WAIT_SECONDS)
         accepted = [one for caller in stage.callers for one in caller.accepted.values()]
         return [
-            *_figures("200 of 500 leave", calm, MOST_DELAY),
+            *_figures("200 of 500 leave", calm, run.within(MOST_DELAY)),
             at_most("open files of the API, over those before, within 10 s", left, 10, "files"),
-            *_figures("and an API is killed", killed, MOST_DELAY_CUT),
-            *_figures("and the connection that wakes is cut", cut, MOST_DELAY_CUT),
+            *_figures("and an API is killed", killed, run.within(MOST_DELAY_CUT)),
+            *_figures("and the connection that wakes is cut", cut, run.within(MOST_DELAY_CUT)),
             *check(stage, accepted),
         ]
 
