@@ -176,6 +176,7 @@ class HeldBack:
     """An answer that comes when the test says so; it counts the calls that came, and those that are under way."""
 
     reply: Any
+    status: int = 200
     came: int = 0
     under_way: int = 0
     most: int = 0  # at once
@@ -193,7 +194,7 @@ class HeldBack:
             raise
         finally:
             self.under_way -= 1
-        return web.json_response(self.reply)
+        return web.json_response(self.reply, status=self.status)
 
 
 def held_back(text: str = "In drawer 4.") -> HeldBack:

@@ -206,7 +206,7 @@ def _error(made: Try) -> TryErrorOut | None:
     if made.error is None:
         return None
     message = SENTENCES[made.error]
-    if made.status is TryStatus.CANCELLED and made.usage is not None:
+    if made.status is TryStatus.CANCELLED and made.usage is not None and made.usage.estimated:
         message = f"{message} The call was under way: the provider may charge for it."
     if made.provider_status is not None:
         message = f"{message} It answered with status {made.provider_status}."

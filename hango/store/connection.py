@@ -59,6 +59,15 @@ class Scope:
     def user_id(self) -> UserID:
         return self.principal.user_id
 
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[None]:
+        """What fails inside is undone alone, and the transaction goes on."""
+        try:
+            async with self.conn.transaction():
+                yield
+        except psycopg.Error as error:
+            raise reduced(error) from None
+
 
 @dataclass(frozen=True, slots=True)
 class SystemScope:
@@ -81,11 +90,8 @@ class SystemScope:
     @asynccontextmanager
     async def attempt_as(self, principal: Principal) -> AsyncIterator[Scope]:
         """Like `act_as`, for one of many: what fails inside is undone alone, and the transaction goes on."""
-        try:
-            async with self.conn.transaction(), self.act_as(principal) as own:
-                yield own
-        except psycopg.Error as error:
-            raise reduced(error) from None
+        async with Scope(self.conn, principal).attempt(), self.act_as(principal) as own:
+            yield own
 
 
 class Store:

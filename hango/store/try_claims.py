@@ -142,6 +142,11 @@ async def defer(scope: Scope, try_id: TryID, attempt: int, delay_seconds: float)
     return done is not None
 
 
+async def is_cancelled(scope: Scope, try_id: TryID, attempt: int) -> bool | None:
+    """Whether somebody wants a claimed try to be cancelled. None when the claim is no longer in force."""
+    return await rows.get_cancel(scope.conn, tenant_id=scope.tenant_id, id=try_id, attempt=attempt)
+
+
 async def rescue(scope: Scope, try_id: TryID, attempt: int) -> bool:
     """Another worker may have it: its own fell silent before the call. False when it may not, or is not so."""
     return await rows.rescue_try(scope.conn, tenant_id=scope.tenant_id, id=try_id, attempt=attempt) is not None

@@ -66,6 +66,8 @@ CHARGED: dict[ProviderFault, bool] = {
     ProviderFault.PROTOCOL: True,
     ProviderFault.TOO_LARGE: True,
 }
+# The end of a call that no provider took, and that nobody wants any more.
+UNWANTED = Settlement(TryStatus.CANCELLED, NOTHING, TryError.CANCELLED)
 NOT_TAKEN = frozenset({ProviderFault.RATE_LIMITED, ProviderFault.OVERLOADED})
 
 

@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hango import logs
 from hango.chain import tries as rules
 from hango.chain.deps import Deps
 from hango.chain.tries import ContextChanged, Prepared
 from hango.domain import SessionID, TenantID
+from hango.errors import HangoError, Unavailable
+from hango.logs import Log
+from hango.messages import Usage
 from hango.store import try_claims
 from hango.store.connection import Scope
 from hango.store.try_claims import Claim
@@ -44,6 +48,14 @@ class Outcome:
         return not self.settlement.usage.estimated
 
 
+class NoProviderKey(HangoError):
+    """This worker has no key for the provider of a try. Give all processes the same settings."""
+
+    def __init__(self, provider: str) -> None:
+        super().__init__()
+        self.provider = provider
+
+
 class Together:
     """Of one process, on its one event loop."""
 
@@ -60,7 +72,7 @@ class Together:
     async def ready(self, claimed: Claimed) -> Ready | None:
         """The request, with its call marked as begun. None: it may not be called.
 
-        Raises ContextChanged, and Unavailable: then it may be marked or not.
+        Raises ContextChanged, NoProviderKey, and Unavailable: then it may be marked or not.
         """
         return await self._readying.ask(claimed.session_id, claimed)
 
@@ -83,7 +95,7 @@ class Together:
             for claimed, one in zip(group, made, strict=True)
         ]
 
-    async def _ready(self, scope: Scope, claimed: Claimed, wanted: ClaimedRequest | None) -> Ready | ContextChanged:
+    async def _ready(self, scope: Scope, claimed: Claimed, wanted: ClaimedRequest | None) -> Ready | HangoError:
         if wanted is None:
             return ContextChanged()
         try:
@@ -91,9 +103,8 @@ class Together:
         except ContextChanged as error:
             return error
         completer = self._deps.providers.completer(prepared.provider)
-        assert completer is not None, (
-            "a try is accepted only with its provider's key, and workers have the same settings"
-        )
+        if completer is None:  # the API has its key, or it would not have accepted the try
+            return NoProviderKey(prepared.provider)
         return Ready(prepared, completer, self._terms(claimed, wanted, prepared))
 
     def _terms(self, claimed: Claimed, wanted: ClaimedRequest, prepared: Prepared) -> Terms:
@@ -121,5 +132,16 @@ class Together:
                     lessons.append((one.ready.prepared, one.settlement.usage.tokens))
                 elif not is_done and one.real:
                     await try_claims.correct_lost(scope, one.claimed.id, one.claimed.attempt, one.settlement.usage)
-            await rules.learn(scope, self._deps, lessons)
+            await self._learn(scope, lessons)
         return done
+
+    async def _learn(self, scope: Scope, lessons: Sequence[tuple[Prepared, Usage]]) -> None:
+        """A fault of it is logged and undone alone: the ends and bills of the calls stand."""
+        try:
+            async with scope.attempt():
+                await rules.learn(scope, self._deps, lessons)
+        except Exception as error:
+            write, event = (
+                (logs.warning, Log.UNAVAILABLE) if isinstance(error, Unavailable) else (logs.error, Log.UNEXPECTED)
+            )
+            write(event, error, process="worker", tenant_id=scope.tenant_id)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+from typing import TypeVar
 
 from hango import logs, telemetry
 from hango.chain.deps import Deps
@@ -20,12 +22,22 @@ from hango.tries import Claimed, TryError, TryStatus
 from hango.workers import calls, counting
 from hango.workers.calls import Ready
 from hango.workers.held import Held
-from hango.workers.outcomes import Ended, Ending, answered, delay, unanswered
-from hango.workers.together import Outcome, Together
+from hango.workers.outcomes import UNWANTED, Ended, Ending, answered, delay, unanswered
+from hango.workers.together import NoProviderKey, Outcome, Together
 
 # Between attempts to write an end down while PostgreSQL is away: short after a restart, doubled up to a second.
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
+
+Written = TypeVar("Written")
+
+
+class Deferral(Enum):
+    """What becomes of a try whose call was not taken."""
+
+    WAITS = auto()
+    UNWANTED = auto()  # somebody cancels it
+    OVER = auto()  # too often or too late
 
 
 async def see_through(deps: Deps, together: Together, held: Held) -> float | None:
@@ -59,6 +71,16 @@ async def _mark(deps: Deps, together: Together, claimed: Claimed, seen: Seen) ->
     except ContextChanged:
         await _end_uncalled(deps, claimed, TryStatus.FAILED, TryError.CONTEXT_CHANGED, seen)
         return None
+    except NoProviderKey as error:
+        logs.error(
+            Log.NO_PROVIDER_KEY,
+            process="worker",
+            provider=error.provider,
+            tenant_id=claimed.tenant_id,
+            try_id=claimed.id,
+        )
+        await _end_uncalled(deps, claimed, TryStatus.FAILED, TryError.INTERNAL, seen)
+        return None
     except Exception as error:
         _log(Log.UNEXPECTED, error, claimed)
         await _end_uncalled(deps, claimed, TryStatus.FAILED, TryError.INTERNAL, seen)
@@ -77,15 +99,17 @@ async def _without_answer(
         return None
     if not isinstance(error, ProviderFailed | ProviderTimeout | Ended):
         _log(Log.UNEXPECTED, error, claimed)
-    seconds = delay(error, claimed.attempt)
+    seconds, settlement = delay(error, claimed.attempt), unanswered(error, ready.terms)
     if seconds is not None:
-        deferred = await _defer(deps, claimed, seconds)
-        if deferred is None:
+        deferral = await _defer(deps, claimed, seconds)
+        if deferral is None:
             return None
-        if deferred:
+        if deferral is Deferral.WAITS:
             seen.set_all(counting.of_end(TryStatus.QUEUED, None))
             return seconds
-    await _settle(deps, together, Outcome(claimed, ready, unanswered(error, ready.terms)), seen)
+        if deferral is Deferral.UNWANTED:
+            settlement = UNWANTED
+    await _settle(deps, together, Outcome(claimed, ready, settlement), seen)
     return None
 
 
@@ -106,17 +130,20 @@ async def _end_uncalled(deps: Deps, claimed: Claimed, status: TryStatus, error: 
         counting.ended(status)
 
 
-async def _defer(deps: Deps, claimed: Claimed, seconds: float) -> bool | None:
-    """Whether it waits again; None when nobody knows."""
+async def _defer(deps: Deps, claimed: Claimed, seconds: float) -> Deferral | None:
+    """What becomes of a try whose call was not taken; None when nobody knows."""
 
-    async def write() -> bool:
+    async def write() -> Deferral:
         async with deps.store.begin(claimed.principal) as scope:
-            return await try_claims.defer(scope, claimed.id, claimed.attempt, seconds)
+            if await try_claims.defer(scope, claimed.id, claimed.attempt, seconds):
+                return Deferral.WAITS
+            unwanted = await try_claims.is_cancelled(scope, claimed.id, claimed.attempt)
+            return Deferral.UNWANTED if unwanted else Deferral.OVER
 
     return await _insist(deps, claimed, write)
 
 
-async def _insist(deps: Deps, claimed: Claimed, write: Callable[[], Awaitable[bool]]) -> bool | None:
+async def _insist(deps: Deps, claimed: Claimed, write: Callable[[], Awaitable[Written]]) -> Written | None:
     """Do what may be done twice, again for up to a lease while PostgreSQL is away. None when it could not be done."""
     loop = asyncio.get_running_loop()
     until, pause = loop.time() + deps.settings.context_try_lease, FIRST_PAUSE_SECONDS

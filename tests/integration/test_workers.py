@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 
 from hango.config import Settings
@@ -30,7 +31,7 @@ from tests.providers_server import (
 )
 from tests.rows import make_tenant
 from tests.tries import Ledger, alter, ledger, rows_of
-from tests.working import eventually
+from tests.working import eventually, logged
 
 ACTUAL = TryUsage(Usage(12, 3), None, estimated=False)
 NOTHING = TryUsage(Usage(), 0.0, estimated=False)
@@ -330,3 +331,36 @@ async def test_what_was_billed_is_a_lesson(work: Work, fake: FakeProvider, fresh
     (learnt,) = rows_of(fresh_database.superuser_dsn, "select model, calls, factor from token_factors")
     assert (learnt["model"], learnt["calls"]) == (MODEL, 1)
     assert learnt["factor"] > 1
+
+
+async def test_a_lesson_that_fails_loses_no_bill(work: Work, fake: FakeProvider, fresh_database: Database) -> None:
+    """A fault of what is learnt is logged; the answer and the bill of the call stand."""
+    async with await psycopg.AsyncConnection.connect(fresh_database.owner_dsn) as conn:
+        await conn.execute("alter table token_factors add constraint nothing_to_learn check (calls < 0)")
+    asker = await make_asker(work.deps, await make_tenant(work.store), texts=["nuts and bolts " * 200])
+    fake.answer = says(chat("Yes.", usage={"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}))
+    (try_id,) = await asker.ask()
+
+    with logged() as lines:
+        await work.picker.ring()
+        (ended,) = await asker.until([try_id])
+
+    assert (ended.status, ended.usage) == (TryStatus.SUCCEEDED, TryUsage(Usage(1000, 1), None, estimated=False))
+    assert await ledger(work.store, asker.principal) == Ledger(used=1001, reserved=0)
+    (line,) = lines()
+    assert (line["event"], line["level"]) == ("unexpected_error", "error")
+
+
+async def test_a_worker_without_the_providers_key_says_so(work_settings: Settings, fake: FakeProvider) -> None:
+    """A try that this worker has no key for ends `internal`, uncalled and unbilled; the log names the provider."""
+    keyless = replace(work_settings, openai_base_url="https://api.openai.com/v1", openai_api_key=None)
+    async with open_deps(work_settings) as deps:
+        asker = await make_asker(deps, await make_tenant(deps.store))
+        (try_id,) = await asker.ask()
+        with logged() as lines:
+            async with open_deps(keyless) as other, picking(other):
+                (ended,) = await asker.until([try_id])
+
+    assert (ended.status, ended.error, ended.usage, fake.seen) == (TryStatus.FAILED, TryError.INTERNAL, None, [])
+    (line,) = lines()
+    assert (line["event"], line["provider"], line["try_id"]) == ("no_provider_key", "openai", str(try_id))

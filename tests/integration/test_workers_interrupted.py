@@ -31,6 +31,7 @@ from tests.tries import LEASE_OVER, Ledger, alter, ledger, rows_of
 from tests.working import eventually, logged
 
 ACTUAL = TryUsage(Usage(12, 3), None, estimated=False)
+NOTHING = TryUsage(Usage(), 0.0, estimated=False)
 LEASE = 1.5  # short, but not so short that a busy machine takes it for silence
 
 
@@ -116,6 +117,28 @@ async def test_a_cancel_that_nobody_heard_takes_effect_with_the_next_renewal(
 
     assert (ended.status, ended.usage) == (TryStatus.CANCELLED, await short.estimate())
     assert await eventually(lambda: short.model.gone == 1)
+
+
+@pytest.mark.parametrize("status", [429, 529])
+async def test_a_cancel_of_a_call_that_was_not_taken_costs_nothing(
+    one: Running, status: int, fresh_database: Database
+) -> None:
+    """A cancel asked for while the provider says that it takes no call: cancelled, and nothing is billed."""
+    async with await psycopg.AsyncConnection.connect(fresh_database.owner_dsn) as conn:
+        await conn.execute("alter table tries disable trigger tries_cancel")
+    one.model.status = status
+
+    await one.asker.cancel(one.id)
+    one.model.free.set()
+    (ended,) = await one.asker.until([one.id])
+
+    assert (ended.status, ended.error, ended.usage, one.model.came) == (
+        TryStatus.CANCELLED,
+        TryError.CANCELLED,
+        NOTHING,
+        1,
+    )
+    assert await ledger(one.work.store, one.asker.principal) == Ledger(used=0, reserved=0)
 
 
 async def test_a_lease_is_renewed_as_long_as_the_call_takes(short: Running) -> None:
@@ -308,22 +331,22 @@ async def test_a_context_that_changed_is_not_sent(
 
 
 async def test_a_fault_before_the_call_ends_the_try_without_a_bill(
-    work_settings: Settings, work: Work, fake: FakeProvider
+    work_settings: Settings, asker: Asker, work: Work, fake: FakeProvider, fresh_database: Database
 ) -> None:
-    """A worker without the provider's key: failed as internal, nothing billed; the log has class and place."""
+    """A fault while the request is made: failed as internal, nothing billed; the log has class and place."""
     await work.picker.stop()
-    asker = await make_asker(work.deps, await make_tenant(work.store), model="openai/gpt-5")
     (try_id,) = await asker.ask()
-    keyless = replace(work_settings, openai_api_key=None, openai_base_url="https://api.openai.com/v1")
+    with psycopg.connect(fresh_database.owner_dsn, autocommit=True) as conn:
+        conn.execute("revoke select on agent_versions from hango_app")
     with logged() as lines:
-        async with open_deps(keyless) as deps, picking(deps) as other:
-            await other.picker.ring()
+        async with open_deps(work_settings) as deps, picking(deps):
             (ended,) = await asker.until([try_id])
 
     assert (ended.status, ended.error, ended.usage, fake.seen) == (TryStatus.FAILED, TryError.INTERNAL, None, [])
-    (line,) = [line for line in lines() if line["event"] == "unexpected_error"]
-    assert (line["error"], line["try_id"], line["tenant_id"]) == (
-        "builtins.AssertionError",
+    (line,) = lines()
+    assert (line["event"], line["error"], line["try_id"], line["tenant_id"]) == (
+        "unexpected_error",
+        "hango.store.failures.StatementRefused",
         str(try_id),
         str(asker.principal.tenant_id),
     )

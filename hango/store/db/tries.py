@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_tries', 'add_try_audits', 'add_try_requests', 'correct_lost', 'count_outstanding', 'defer_try', 'end_uncalled', 'forget_tries', 'forget_try_batches', 'forget_try_requests', 'get_try', 'hold_expired', 'hold_open_tries', 'keep_session', 'list_tries', 'list_try_requests', 'mark_called', 'purge_contents', 'request_cancel', 'rescue_try', 'settle_tries']
+__all__ = ['add_tries', 'add_try_audits', 'add_try_requests', 'correct_lost', 'count_outstanding', 'defer_try', 'end_uncalled', 'forget_tries', 'forget_try_batches', 'forget_try_requests', 'get_cancel', 'get_try', 'hold_expired', 'hold_open_tries', 'keep_session', 'list_tries', 'list_try_requests', 'mark_called', 'purge_contents', 'request_cancel', 'rescue_try', 'settle_tries']
 
 
 ADD_TRY_REQUESTS = """\
@@ -661,6 +661,26 @@ async def defer_try(
     """The provider did not take the call: it waits again, without its mark, while there is time."""
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(DEFER_TRY, {"delay_seconds": delay_seconds, "tenant_id": tenant_id, "id": id, "attempt": attempt})
+    return await cursor.fetchone()
+
+
+GET_CANCEL = """\
+select (cancel_requested_at is not null)::boolean as cancelled
+from tries
+where tenant_id = %(tenant_id)s and id = %(id)s and attempt = %(attempt)s and status = 'running'
+"""
+
+
+async def get_cancel(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+    attempt: int,
+) -> bool | None:
+    """Whether somebody wants a claimed try to be cancelled."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(GET_CANCEL, {"tenant_id": tenant_id, "id": id, "attempt": attempt})
     return await cursor.fetchone()
 
 

@@ -332,6 +332,12 @@ where tenant_id = @tenant_id
   and queue_expires_at > clock_timestamp() + make_interval(secs => @delay_seconds::float8)
 returning id;
 
+-- name: get_cancel :one
+-- Whether somebody wants a claimed try to be cancelled.
+select (cancel_requested_at is not null)::boolean as cancelled
+from tries
+where tenant_id = @tenant_id and id = @id and attempt = @attempt and status = 'running';
+
 -- name: rescue_try :one
 -- Its worker fell silent before the call: another may have it.
 update tries

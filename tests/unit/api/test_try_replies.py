@@ -47,6 +47,7 @@ MADE = Try(
     purged=False,
 )
 BILLED = TryUsage(Usage(10, 5), None, estimated=True)
+NOTHING = TryUsage(Usage(), 0.0, estimated=False)  # the provider took no call
 
 
 def shown(made: Try) -> dict[str, Any]:
@@ -114,6 +115,7 @@ def test_an_answer_is_the_text_that_was_kept() -> None:
             {"status": TryStatus.CANCELLED, "error": TryError.CANCELLED, "usage": BILLED},
             "The try was cancelled. The call was under way: the provider may charge for it.",
         ),
+        ({"status": TryStatus.CANCELLED, "error": TryError.CANCELLED, "usage": NOTHING}, "The try was cancelled."),
     ],
 )
 def test_an_error_says_what_is_known(fields: dict[str, Any], message: str) -> None:
