@@ -26,7 +26,8 @@ from redis.retry import Retry
 
 from hango import logs
 from hango.logs import Log
-from hango.workers.encoder import StrictEncoder, doorbell
+from hango.workers import queue_keys
+from hango.workers.encoder import QUEUE, StrictEncoder, doorbell
 
 NAMESPACE: Final = "hango"
 # Of a worker: longer than its blocking look at the queue, short enough to notice a Redis that went away in silence.
@@ -70,7 +71,10 @@ class BlockingConsumer(Consumer):
                 self._fetch()
             self._away = False
         except AWAY as error:
-            self._rest(error)
+            if queue_keys.mended(self._broker.client, self._broker.namespace, self._queue, error):
+                self._fetched.append(_own_ring())  # for what was lost with the key
+            else:
+                self._rest(error)
         if not self._fetched:
             return None
         with self._one_less:
@@ -127,7 +131,7 @@ class BlockingConsumer(Consumer):
         for one in astray:
             self._broker.do_ack(self._queue, one)
         if astray:
-            self._fetched.append(doorbell().copy(options={"redis_message_id": "astray"}).encode())
+            self._fetched.append(_own_ring())
         return bool(astray)
 
     def _read(self, body: bytes) -> Message[Any]:
@@ -139,6 +143,11 @@ class BlockingConsumer(Consumer):
             logs.warning(Log.REDIS_AWAY, error, process="worker")
         self._away = True
         time.sleep(AWAY_SECONDS)
+
+
+def _own_ring() -> bytes:
+    """A doorbell that stands in no queue."""
+    return doorbell().copy(options={"redis_message_id": "astray"}).encode()
 
 
 class BlockingRedisBroker(RedisBroker):
@@ -202,7 +211,7 @@ class Doorbell:
         self._ringer.shutdown(wait=False, cancel_futures=True)
         self._broker.client.close()
 
-    def _ring(self, times: int) -> None:
+    def _ring(self, times: int, *, again: bool = False) -> None:
         """On a thread: Dramatiq's way to Redis blocks."""
         if self._pauses():
             return
@@ -210,7 +219,10 @@ class Doorbell:
             for _ in range(times):
                 self._broker.enqueue(doorbell())
         except AWAY as error:
-            self._pause(error)
+            if not queue_keys.mended(self._broker.client, NAMESPACE, QUEUE, error):
+                self._pause(error)
+            elif not again:
+                self._ring(1, again=True)
 
     def _pauses(self) -> bool:
         return time.monotonic() < self._pause_until

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import json
 import os
 import shutil
@@ -146,11 +147,11 @@ async def test_poison_does_not_touch_its_neighbours(place: str, redis: Redis, re
         async with working(redis_url, CountingPicker(), again):
             assert await eventually(lambda: left(redis) == {})
 
-    reports = [line for line in lines() if line["event"] == "poison_message"]
+    told = reports(lines())
     assert sorted(one for one in handled.ids if one.startswith("good")) == good
-    assert sorted(line["bytes"] for line in reports) == sorted(len(one) for one in POISON)
-    assert set(reports[0]) == {"time", "level", "event", "process", "fingerprint", "bytes"}
-    assert len({line["fingerprint"] for line in reports}) == len(POISON)
+    assert sorted(line["bytes"] for line in told) == sorted(len(one) for one in POISON)
+    assert set(told[0]) == {"time", "level", "event", "process", "fingerprint", "bytes"}
+    assert len({line["fingerprint"] for line in told}) == len(POISON)
     assert [line for line in lines() if line["event"] != "poison_message"] == []
     assert alive == [True] * len(alive)
     assert again.ids == []
@@ -166,6 +167,36 @@ async def test_a_message_that_lies_about_its_id_ends(redis: Redis, redis_url: st
         rung = picker.rung
 
     assert rung <= 3
+
+
+@pytest.mark.parametrize(
+    "name", ["tries", "tries.msgs", "tries.XQ", "__heartbeats__", "__acks__.{own}.tries", "__acks__.dead.tries"]
+)
+async def test_a_key_of_another_type_is_dropped_as_poison(name: str, redis: Redis, redis_url: str) -> None:
+    """Whoever writes a string where the queue has another type stops no worker: the key is deleted, that is reported
+    once like poison, and rings are taken again."""
+    picker, bell = CountingPicker(), Doorbell(redis_url)
+    with logged() as lines:
+        async with working(redis_url, picker) as (_, broker):
+            key = f"hango:{name.format(own=broker.broker_id)}"
+            if "dead" in name:
+                redis.zadd("hango:__heartbeats__", {"dead": 1})
+            redis.set(key, "x" * 100)
+            await bell.ring()
+            assert await eventually(lambda: reports(lines()) != [] and redis.type(key) != b"string")
+            assert await eventually(lambda: picker.rung > 0)
+            before = picker.rung
+            await bell.ring()
+            assert await eventually(lambda: picker.rung > before and left(redis) == {})
+    await bell.close()
+
+    fingerprint = hashlib.sha256(key.encode()).hexdigest()[:16]
+    assert [(one["fingerprint"], one["bytes"]) for one in reports(lines())] == [(fingerprint, len(key))]
+    assert [one for one in lines() if one["event"] != "poison_message"] == []
+
+
+def reports(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line for line in lines if line["event"] == "poison_message"]
 
 
 async def test_what_a_dead_worker_had_fetched_is_looked_for_again(redis: Redis, redis_url: str) -> None:
