@@ -74,7 +74,8 @@ def try_(
 
     with Client.from_environment() as client:
         if session is None:
-            body = client.get(_path(str(show)), missing=f"no try {show} that you may read.")
+            listed = f"`{own_command()} context tries --session ID` lists them."
+            body = client.get(_path(str(show)), missing=f"no try {show} that you may read. {listed}")
         else:
             from hango.cli import ad_hoc, pending
             from hango.cli.override_sets import no_session
@@ -135,7 +136,8 @@ def cancel(
             seen: Try | Batch = replies.read(body, Try)
         except Missing:
             path = f"/v1/try-batches/{quote(id_, safe='')}/cancel"
-            body = client.post(path, missing=f"no try or batch {id_} that you may cancel.")
+            listed = f"`{own_command()} context tries --session ID` lists them."
+            body = client.post(path, missing=f"no try or batch {id_} that you may cancel. {listed}")
             seen = replies.read(body, Batch)
     if as_json:
         output.emit_reply(body)

@@ -220,9 +220,11 @@ def environment(settings: Settings, written: Mapping[str, str]) -> dict[str, str
 
 
 def greeting(url: str, demo: Demo, seconds: float, *, with_model: bool) -> list[Line]:
-    """Where it is, and three commands to go on with."""
+    """Where it is, and commands to go on with."""
     command = own_command()
     show = f"{command} context show --session {demo.session_id}"
+    memory = "system:memory:/memories/AGENTS.md"
+    ask = f'{command} context try --session {demo.session_id} --message "When is the owner away?"'
     lines = [
         Line.of(
             Span(f"hango {hango.__version__}", Style.STRONG), f" is up at {url} ({seconds:.1f} s). Ctrl-C ends it."
@@ -242,6 +244,8 @@ def greeting(url: str, demo: Demo, seconds: float, *, with_model: bool) -> list[
         *lines,
         Line.of("Try, in another terminal:"),
         Line.of(f"  {show}"),
-        Line.of(f"  {show} --full system:memory:/memories/AGENTS.md"),
+        Line.of(f"  {show} --full {memory}"),
+        Line.of(f"  {ask}"),
+        Line.of(f"  {ask} --exclude {memory}"),
         Line.of(f"  curl -H 'Authorization: Bearer {demo.api_key}' {url}/v1/sessions/{demo.session_id}/context"),
     ]

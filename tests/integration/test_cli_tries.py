@@ -174,7 +174,9 @@ def test_refusals_of_a_try(shop: Shop) -> None:
     assert (code, out, len(err)) == (1, [], 1)
     assert "tool:look" in err[0]
     assert shop.of_session("tries") == (0, [], [f"no tries. `{own_command()} context try` makes one."])
-    assert shop("cancel", shop.session_id)[2] == [f"hango: no try or batch {shop.session_id} that you may cancel."]
+    listed = f"`{own_command()} context tries --session ID` lists them."
+    missing = f"hango: no try or batch {shop.session_id} that you may cancel. {listed}"
+    assert shop("cancel", shop.session_id)[2] == [missing]
 
 
 @pytest.mark.usefixtures("worker")

@@ -30,6 +30,7 @@ CANCEL = f"POST /v1/tries/{TRY}/cancel"
 FORTY = "Forty bolts are in drawer 3."
 LOST = Answer(b"", lost=True)
 NOT_THERE = problem(404, "not_found", "There is no such thing here.")
+LISTED = f"`{own_command()} context tries --session ID` lists them."
 LOOK = f"look at it: {own_command()} context try --show {TRY}"
 FACTS = "end_turn · 3.4 s · 38,982 in (31,040 cached), 11 out · $0.0131 · anthropic/claude-sonnet-4-5"
 
@@ -271,7 +272,7 @@ def test_a_try_of_another(run: Run) -> None:
     with serving({"GET": NOT_THERE}) as api:
         ended = ask(api, run, "try", "--show", "../x?y")
 
-    assert ended == Ended(1, "", "hango: no try ../x?y that you may read.\n")
+    assert ended == Ended(1, "", f"hango: no try ../x?y that you may read. {LISTED}\n")
     assert [one.line for one in api.asked] == ["GET /v1/tries/..%2Fx%3Fy"]
 
 
@@ -370,7 +371,9 @@ def test_cancel(answers: dict[str, Answer], said: str, run: Run) -> None:
 def test_cancel_of_nothing(run: Run) -> None:
     """An id that is neither is said so."""
     with serving({"POST": NOT_THERE}) as api:
-        assert ask(api, run, "cancel", "x/y") == Ended(1, "", "hango: no try or batch x/y that you may cancel.\n")
+        assert ask(api, run, "cancel", "x/y") == Ended(
+            1, "", f"hango: no try or batch x/y that you may cancel. {LISTED}\n"
+        )
 
 
 @given(words=st.text(), name=st.text(), width=st.integers(40, 200))
