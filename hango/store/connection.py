@@ -75,6 +75,10 @@ class SystemScope:
 
     conn: Connection
 
+    async def ping(self) -> None:
+        """Ask PostgreSQL for a sign of life, on this transaction."""
+        await self.conn.execute("select 1")
+
     @asynccontextmanager
     async def act_as(self, principal: Principal) -> AsyncIterator[Scope]:
         """A scope on the same transaction: what is done unscoped and what is done in it is committed

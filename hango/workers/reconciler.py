@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 from hango import logs
@@ -99,7 +99,7 @@ class Reconciler:
         async with self._deps.store.system() as scope:
             tenants = await claims.tenants(scope)
         for tenant in tenants:
-            with _alone(tenant):
+            async with _alone(self._deps.store.ping, tenant):
                 while await self._purge(tenant):
                     pass
 
@@ -116,14 +116,14 @@ class Reconciler:
             if not await claims.hold_reconciler(scope):
                 return False
             for tenant in await claims.tenants_with_expired(scope, BATCH):
-                with _alone(tenant):
+                async with _alone(scope.ping, tenant):
                     async with scope.attempt_as(tenant) as own:
                         expired = await tries.expire(own, BATCH)
                     done[Reconciled.EXPIRED] += expired
                     full = full or expired >= BATCH
             overdue = await claims.hold_overdue(scope, BATCH)
             for one in overdue:
-                with _alone(one.principal, one.id):
+                async with _alone(scope.ping, one.principal, one.id):
                     async with scope.attempt_as(one.principal) as own:
                         kind = await self._take_over(own, one)
                     done[kind] += 1
@@ -173,16 +173,24 @@ class Reconciler:
         return asyncio.create_task(_every(step, seconds, first), name=f"reconciler: {step.__name__}")
 
 
-@contextmanager
-def _alone(principal: Principal, try_id: TryID | None = None) -> Iterator[None]:
-    """A fault of one must not keep the others waiting: it is logged, and met again the next time."""
+@asynccontextmanager
+async def _alone(
+    ping: Callable[[], Awaitable[None]], principal: Principal, try_id: TryID | None = None
+) -> AsyncIterator[None]:
+    """A fault of one must not keep the others waiting: it is logged, and met again the next time.
+
+    Raises Unavailable when PostgreSQL is away, by `ping`: then it is the fault of none of them.
+    """
+    found: Fields = {"tenant_id": principal.tenant_id}
+    if try_id is not None:
+        found["try_id"] = try_id
     try:
         yield
-    except Unavailable:
-        raise
+    except Unavailable as error:
+        await ping()
+        logs.warning(Log.UNAVAILABLE, error, **found)
     except Exception as error:
-        found: Fields = {"tenant_id": principal.tenant_id}
-        logs.error(Log.UNEXPECTED, error, **(found if try_id is None else {**found, "try_id": try_id}))
+        logs.error(Log.UNEXPECTED, error, **found)
 
 
 async def _every(step: Callable[[], Awaitable[None]], seconds: float, first: float) -> None:

@@ -13,12 +13,14 @@ import psycopg
 import pytest
 
 from hango.chain.deps import Deps
-from hango.config import Settings
+from hango.config import SecretUrl, Settings
 from hango.domain import TryID
+from hango.errors import Unavailable
 from hango.store import claims, tries
 from hango.tries import Try, TryError, TryStatus
 from hango.workers.reconciler import BATCH, MOST_RINGS, Reconciler
 from tests.conftest import Database
+from tests.integration.test_notifications import proxied
 from tests.picking import Asker, make_asker, open_deps, picking
 from tests.rows import make_tenant
 from tests.tries import (
@@ -254,6 +256,83 @@ async def test_texts_and_answers_are_kept_for_their_time(
     found = [await look(deps, desk, try_id) for desk, try_id in zip(desks, ids, strict=True)]
     assert kept == [False, False]
     assert [(one.purged, one.texts) for one in found] == [(True, None), (True, None)]
+
+
+def fail(database: Database, desk: Desk, how: str) -> None:
+    """Let every change of the tenant's tries and of their requests fail, or take its time."""
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as conn:
+        conn.execute(
+            f"create function fail() returns trigger language plpgsql as 'begin {how}; return new; end'".encode()
+        )
+        for table in ("tries", "try_requests"):
+            conn.execute(
+                f"create trigger fails before update on {table} for each row"
+                f" when (old.tenant_id = '{desk.principal.tenant_id}') execute function fail()".encode()
+            )
+
+
+LOCKED = "raise exception using errcode = ''55P03''"  # what a lock that is not to be had says
+
+
+async def test_a_tenant_whose_rows_are_held_keeps_nobody_waiting(
+    deps: Deps, reconciler: Reconciler, fresh_database: Database
+) -> None:
+    """A passing failure of one tenant is logged, and the others are looked after and purged."""
+    desks = [await make_desk(deps.store, await make_tenant(deps.store)) for _ in range(3)]
+    ids = [await one_try(deps.store, desk) for desk in desks]
+    await alter(deps.store, desks[2].principal, QUEUE_OVER, ids[2])
+    await reconciler.look_after()
+    with psycopg.connect(fresh_database.superuser_dsn) as conn:
+        conn.execute("update try_requests set expires_at = now() - interval '1 s'")
+    for desk, try_id in zip(desks[:2], ids, strict=False):
+        await alter(deps.store, desk.principal, QUEUE_OVER, try_id)
+    fail(fresh_database, desks[0], LOCKED)
+
+    with logged() as lines:
+        await reconciler.look_after()
+        await reconciler.purge()
+
+    found = [await look(deps, desk, try_id) for desk, try_id in zip(desks, ids, strict=True)]
+    assert [(one.status, one.purged) for one in found] == [
+        (TryStatus.QUEUED, False),
+        (TryStatus.EXPIRED, True),
+        (TryStatus.EXPIRED, True),
+    ]
+    assert [(line["event"], line["tenant_id"]) for line in lines()] == [
+        ("unavailable", str(desks[0].principal.tenant_id))
+    ]
+
+
+async def test_a_purge_ends_when_postgresql_goes_away(work_settings: Settings, fresh_database: Database) -> None:
+    """Nothing is asked again for each tenant of a database that is not there."""
+
+    async def ring(_: int) -> None:
+        return
+
+    async with (
+        proxied(fresh_database) as (proxy, url),
+        open_deps(replace(work_settings, database_url=SecretUrl(url))) as deps,
+    ):
+        desks = [await make_desk(deps.store, await make_tenant(deps.store)) for _ in range(2)]
+        for desk in desks:
+            await alter(deps.store, desk.principal, QUEUE_OVER, await one_try(deps.store, desk))
+        await Reconciler(deps, ring).look_after()
+        with psycopg.connect(fresh_database.superuser_dsn) as conn:
+            conn.execute("update try_requests set expires_at = now() - interval '1 s'")
+        fail(fresh_database, desks[0], "perform pg_sleep(60)")
+        with logged() as lines:
+            purging = asyncio.create_task(Reconciler(deps, ring).purge())
+            assert await eventually(lambda: sleeps(fresh_database))
+            await proxy.refuse()
+
+            with pytest.raises(Unavailable):
+                await purging
+
+    assert [line for line in lines() if "tenant_id" in line] == []
+
+
+def sleeps(database: Database) -> bool:
+    return rows_of(database.superuser_dsn, "select pid from pg_stat_activity where wait_event = 'PgSleep'") != []
 
 
 @contextmanager
