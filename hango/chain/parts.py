@@ -15,6 +15,7 @@ from hango.domain import PartID
 from hango.errors import Invalid, Reason
 
 PREVIEW_CHARS = 200  # code points, nothing added
+SHOWN_CHARS = 80  # of what is no part id, in the sentence that says so
 MAX_NAME = 1100  # a memory path of 1,024 characters with its prefix
 MAX_NAME_BYTES = 2200  # the same in UTF-8; what is saved is a key of an index, which takes 2,700
 MAX_SEQ = 2**63 - 1  # Postgres bigint
@@ -84,7 +85,7 @@ def parse(text: str) -> ParsedPart:
         return ParsedPart(PartID(text), PartKind.TOOL, name)
     raise Invalid.because(
         Reason.BAD_PART_ID,
-        "A part id is not well formed: it is system:<name>, system:memory:<path>, tool:<name>, message:<number>"
+        f"'{_shown(text)}' is no part id: one is system:<name>, system:memory:<path>, tool:<name>, message:<number>"
         " or summary.",
         part=text[:200] if _is_name(text[:200]) else None,
     )
@@ -102,6 +103,15 @@ def label(kind: PartKind, name: str, seq: int = 0, role: str = "") -> str:
 def preview(text: str) -> str:
     """The first 200 code points."""
     return text[:PREVIEW_CHARS]
+
+
+def _shown(text: str) -> str:
+    """Its beginning, without what a terminal would obey."""
+    more = "…" if len(text) > SHOWN_CHARS else ""
+    return (
+        "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text[:SHOWN_CHARS])
+        + more
+    )
 
 
 def _is_contributor(name: str) -> bool:

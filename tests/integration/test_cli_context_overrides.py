@@ -212,7 +212,7 @@ def test_overrides_lists_both_sets(shell: Shell) -> None:
     [
         (["exclude", "message:1", "message:5"], "no message of the user would be left"),
         (["exclude", "message:6"], "'message:6' does not exist"),
-        (["exclude", "messages"], "not well formed"),
+        (["exclude", "messages"], "'messages' is no part id"),
         (["replace", "tool:look", "--text", "x"], "'tool:look' cannot be replaced"),
         (["replace", "message:4", "--text", " "], "is empty or white space"),
         (["exclude", "tool:look", "message:6"], "'message:6' does not exist"),

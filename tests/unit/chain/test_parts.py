@@ -91,6 +91,24 @@ def test_a_malformed_id_is_refused(text: str) -> None:
     assert (raised.value.status, raised.value.closed_code) == (422, "bad_part_id")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("messages", "messages"),
+        ("message:+1", "message:+1"),
+        ("tool:\x1b[2J\u202e\ud800\n", r"tool:\x1b[2J\u202e\ud800\n"),
+        ("x" * 300, "x" * 80 + "…"),
+    ],
+)
+def test_a_malformed_id_is_named(text: str, shown: str) -> None:
+    """The sentence begins with the id: no longer than a line, and nothing in it that a terminal would obey."""
+    with pytest.raises(Invalid) as raised:
+        parse(text)
+
+    kinds = "system:<name>, system:memory:<path>, tool:<name>, message:<number> or summary"
+    assert str(raised.value) == f"'{shown}' is no part id: one is {kinds}."
+
+
 @given(st.text(max_size=40) | st.sampled_from(("system:", "tool:", "message:", "summary")).flatmap(
     lambda head: st.text(max_size=40).map(lambda rest: head + rest)))  # fmt: skip
 def test_any_text_is_a_part_or_refused(text: str) -> None:
