@@ -90,9 +90,13 @@ def as_invalid(error: ValidationError, what: str) -> Invalid:
     if error.error_count() > DESCRIBED_MOST:
         return Invalid(f"{what} does not fit: {error.error_count():,} fields at fault.")
     details = [_detail(one) for one in error.errors(include_url=False, include_input=False, include_context=False)]
+    if len(details) == 1:
+        (only,) = details
+        where = f" at '{only.pointer}'" if only.pointer else ""
+        return Invalid(f"{what} does not fit{where}: {only.message}", errors=details)
     places = ", ".join(f"'{one.pointer}'" for one in details[:3] if one.pointer)
     more = f" ({places})" if places else ""
-    count = "one field" if len(details) == 1 else f"{len(details)} fields"
+    count = f"{len(details)} fields"
     return Invalid(f"{what} does not fit: {count} at fault{more}; see `errors`.", errors=details[:DETAILS_MOST])
 
 

@@ -189,3 +189,14 @@ def test_of_very_many_faults_the_number_is_told() -> None:
         bodies.parse_body(f'{{"name":"x",{names}}}'.encode(), Outer)
 
     assert (str(refused.value), refused.value.errors) == ("The body does not fit: 100,000 fields at fault.", ())
+
+
+def test_one_field_at_fault_is_what_the_sentence_says() -> None:
+    """With one error the sentence has that error's own and its place; with more, how many there are and where."""
+    with pytest.raises(Invalid) as one:
+        bodies.parse_body(b'{"name":"x","items":7}', Outer)
+    with pytest.raises(Invalid) as two:
+        bodies.parse_body(b'{"name":7,"items":7}', Outer)
+
+    assert str(one.value) == f"The body does not fit at '/items': {one.value.errors[0].message}"
+    assert str(two.value) == "The body does not fit: 2 fields at fault ('/name', '/items'); see `errors`."
