@@ -52,6 +52,14 @@ def mark(draft: Draft, applied: Sequence[Applied], *, last_seq: int) -> Draft:
     return replace(draft, marks=marks, messages=swapped, originals=originals, left_out=left_out, stale=tuple(stale))
 
 
+def check_included(include: Sequence[str], *, last_seq: int) -> None:
+    """Raise Invalid (`unknown_part`) for a message after the session's end, as `mark` does for an override of one."""
+    for text in include:
+        seq = message_seq(PartID(text))
+        if seq is not None and seq > last_seq:
+            raise _beyond(PartID(text), last_seq)
+
+
 def text_sha256(draft: Draft, part: PartID) -> str:
     """A hash of what a part holds now; "" when there is no such part."""
     return _Here(draft).sha256(part) or ""
@@ -160,7 +168,11 @@ def _why_stale(draft: Draft, part: PartID, last_seq: int) -> Reason:
     if part == SUMMARY or seq is None:
         return Reason.NOT_IN_CONTEXT
     if seq > last_seq:
-        message = f"The part '{part}' does not exist: the session ends with message:{last_seq}."
-        raise Invalid.because(Reason.UNKNOWN_PART, message, part=part)
+        raise _beyond(part, last_seq)
     first = next((item.seq for item in draft.messages if item.seq > 0), last_seq + 1)
     return Reason.IN_SUMMARY if seq < first else Reason.NOT_IN_CONTEXT
+
+
+def _beyond(part: PartID, last_seq: int) -> Invalid:
+    message = f"The part '{part}' does not exist: the session ends with message:{last_seq}."
+    return Invalid.because(Reason.UNKNOWN_PART, message, part=part)

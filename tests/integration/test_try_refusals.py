@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,7 @@ REFUSED: dict[str, Refused] = {
         None,
     ),
     "no part to include": ({"include": ["message:0"]}, "bad_part_id", "message:0", None),
+    "no such message to include": ({"include": ["message:6"]}, "unknown_part", "message:6", None),
     "the extra text": ({"exclude": ["extra"], "message": "x"}, "bad_part_id", "extra", None),
     "no user left": ({"exclude": ["message:1", "message:5"]}, "no_user_message", "message:5", None),
     "the assistant first": ({"exclude": ["message:1", "message:2"]}, "starts_with_assistant", "message:1", None),
@@ -241,6 +243,11 @@ async def test_a_quota_that_is_used_up_is_402_before_anything_is_queued(api: Api
 
     for reply in (single, batch):
         assert (reply.status_code, reply.json()["code"], is_problem(reply)) == (402, "quota_exceeded", True)
+        assert re.fullmatch(
+            r"[\d,]+ tokens are needed for this at most, and 100 are left of this month's quota\. Ask for fewer"
+            r" variants or repeats, give the agent a smaller max_output_tokens, or have an admin raise the quota\.",
+            reply.json()["detail"],
+        )
     assert await left_over(api, desk) == NOTHING
     await owner.patch("/v1/tenant", json={"quota_tokens": None})
     again = await owner.post(f"/v1/sessions/{desk.session_id}/context/try", json={}, headers=key)

@@ -14,7 +14,7 @@ from hango.chain import history
 from hango.chain.context_overrides import CALL, Applied, effective
 from hango.chain.draft import Draft
 from hango.chain.history import Repair
-from hango.chain.marking import mark
+from hango.chain.marking import check_included, mark
 from hango.chain.middleware.base import Handler, Middleware
 from hango.chain.parts import message_seq
 from hango.chain.state import State
@@ -31,6 +31,7 @@ class ContextOverridesMiddleware(Middleware):
     name = "context_overrides"
 
     async def wrap_model_call(self, state: State, draft: Draft, call_next: Handler) -> Response:
+        check_included(state.wanted.include, last_seq=state.last_seq)
         applied = effective(state.saved, state.wanted.overrides, state.wanted.include)
         return await call_next(_marked(state, draft, applied))
 
