@@ -209,10 +209,22 @@ def _error(made: Try) -> TryErrorOut | None:
     if made.status is TryStatus.CANCELLED and made.usage is not None and made.usage.estimated:
         message = f"{message} The call was under way: the provider may charge for it."
     if made.provider_status is not None:
-        message = f"{message} It answered with status {made.provider_status}."
+        message = f"{message} It answered with status {made.provider_status}.{_way_out(made)}"
     if made.said:
         message = f"{message} It said: {made.said}"
     return TryErrorOut(made.error, message)
+
+
+def _way_out(made: Try) -> str:
+    """What to do about a refusal whose status says it."""
+    provider, _, model = made.model.partition("/")
+    if made.error is not TryError.PROVIDER_REFUSED:
+        return ""
+    if made.provider_status in (401, 403):
+        return f" Check HANGO_{provider.upper()}_API_KEY, and whether that key may call this model."
+    if made.provider_status == 404:
+        return f" Check the model's name '{model}' and HANGO_{provider.upper()}_BASE_URL."
+    return ""
 
 
 def _counts(counts: Mapping[TryStatus, int]) -> dict[str, int]:

@@ -110,6 +110,17 @@ def test_an_answer_is_the_text_that_was_kept() -> None:
             {"error": TryError.PROVIDER_REFUSED, "provider_status": 400, "said": "max_tokens is too large"},
             "The provider refused the request. It answered with status 400. It said: max_tokens is too large",
         ),
+        *(
+            (
+                {"error": TryError.PROVIDER_REFUSED, "provider_status": status, "model": "openai/gpt-6", "said": "No."},
+                f"The provider refused the request. It answered with status {status}. {way} It said: No.",
+            )
+            for status, way in (
+                (401, "Check HANGO_OPENAI_API_KEY, and whether that key may call this model."),
+                (403, "Check HANGO_OPENAI_API_KEY, and whether that key may call this model."),
+                (404, "Check the model's name 'gpt-6' and HANGO_OPENAI_BASE_URL."),
+            )
+        ),
         ({"status": TryStatus.CANCELLED, "error": TryError.CANCELLED}, "The try was cancelled."),
         (
             {"status": TryStatus.CANCELLED, "error": TryError.CANCELLED, "usage": BILLED},
