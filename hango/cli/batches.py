@@ -106,9 +106,10 @@ def _progress(seen: Batch, seconds: float) -> str:
     done = seen.calls - seen.unfinished
     failed = done - seen.counts.get("succeeded", 0)
     words = [f"comparing {bar(done / max(1, seen.calls))} {number(done)} of {number(seen.calls)}"]
-    words += [f"{number(running)} running"] if (running := seen.counts.get("running", 0)) else []
+    running = seen.counts.get("running", 0)
+    words += [f"{number(running)} running"] if running else []
     words += [f"{number(failed)} failed"] if failed else []
-    return "  ".join([*words, f"{seconds:.0f} s"])
+    return "  ".join([*words, f"{seconds:.0f} s"]) + pending.hint(queued=not done and not running, seconds=seconds)
 
 
 def _many(count: int, thing: str) -> str:

@@ -36,7 +36,7 @@ def compare(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Send it without asking.")] = False,
     timeout: Timeout = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show how each answer differs from the base's.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print full columns for programs.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print full columns for programs, cells as they came.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the API's replies as they came: {batch, tries}.")
     ] = False,
@@ -50,6 +50,7 @@ def compare(
     """
     _check_words(file, session, without, show, only_one=(diff, as_csv, as_json))
     from hango.cli import (
+        absent,
         batches,
         compare_csv,
         compare_rows,
@@ -68,6 +69,7 @@ def compare(
         if session is None:
             body = batches.look(client, str(show))
         else:
+            absent.refuse(client, session, without or ())
             found = compare_variants.without(without) if without else compare_variants.read(str(file))
             variants = compare_variants.asked(found, message=message, until=until, models=model or [])
             body = batches.send(client, session, variants, repeats=repeats, label=label, yes=yes)

@@ -24,6 +24,8 @@ LOOK_SECONDS = 2
 AWAY_SECONDS = 30.0
 # A worker sees a cancel at its next heartbeat, every ten seconds.
 CANCEL_SECONDS = 30.0
+# An idle worker begins within milliseconds.
+QUEUED_LONG_SECONDS = 10.0
 
 
 class Seen(Protocol):
@@ -88,6 +90,11 @@ def wait(client: Client, work: Work[T], body: bytes, *, seconds: float | None) -
     except KeyboardInterrupt:
         output.note("")
     return Outcome.LEFT, following.body
+
+
+def hint(*, queued: bool, seconds: float) -> str:
+    """What is to be asked about work that is still queued after so many seconds; mostly nothing."""
+    return "  is a worker running?" if queued and seconds > QUEUED_LONG_SECONDS else ""
 
 
 def patiently(ask: Callable[[], bytes]) -> bytes:

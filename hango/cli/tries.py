@@ -77,7 +77,7 @@ def try_(
             listed = f"`{own_command()} context tries --session ID` lists them."
             body = client.get(_path(str(show)), missing=f"no try {show} that you may read. {listed}")
         else:
-            from hango.cli import ad_hoc, pending
+            from hango.cli import absent, ad_hoc, output, pending
             from hango.cli.override_sets import no_session
 
             wanted = ad_hoc.body(client, session, exclude=exclude or [], replace=replace or [], include=include or [])
@@ -85,6 +85,8 @@ def try_(
             wanted |= {name: value for name, value in more.items() if value is not None}
             path = f"/v1/sessions/{quote(session, safe='')}/context/try"
             body = pending.send(client, path, wanted, word="try", listing=listing(session), missing=no_session(session))
+            for note in absent.notes(client, session, [*wanted["exclude"], *wanted["replace"], *wanted["include"]]):
+                output.note(note)
         _told(client, body, wait=wait, timeout=timeout, as_json=as_json, queued=show is None)
 
 
@@ -152,7 +154,7 @@ def listing(session: str, *words: str, batches: bool = False) -> str:
 
 def work_of(id_: str) -> Work[Try]:
     """A try as something to wait for."""
-    from hango.cli.pending import Work
+    from hango.cli.pending import Work, hint
     from hango.cli.try_replies import Try
 
     return Work(
@@ -160,7 +162,9 @@ def work_of(id_: str) -> Work[Try]:
         path=_path(id_),
         kind=Try,
         look=line("context", "try", "--show", id_),
-        state=lambda seen, seconds: f"{seen.status} {seconds:.1f} s",
+        state=lambda seen, seconds: (
+            f"{seen.status} {seconds:.1f} s{hint(queued=seen.status == 'queued', seconds=seconds)}"
+        ),
     )
 
 

@@ -6,11 +6,16 @@ import json
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from hango.cli import replies
+from hango.cli.batches import work_of as work_of_batch
 from hango.cli.own_command import own_command
+from hango.cli.tries import work_of as work_of_try
+from hango.cli.try_replies import Batch, Try
 from tests.unit.cli import asked_tries as tries
 from tests.unit.cli.api import KEY, Answer, Scripted, problem, reply, serving
 from tests.unit.cli.asked_tries import TRY, text
@@ -79,6 +84,23 @@ def test_the_state_is_shown_on_a_terminal() -> None:
     assert "⠋ queued 0.0 s" in seen.screen
     assert " running 0." in seen.screen
     assert seen.last_lines() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "shown", "of_batch"),
+    [
+        ("queued", 10.0, "queued 10.0 s", "10 s"),
+        ("queued", 10.1, "queued 10.1 s  is a worker running?", "10 s  is a worker running?"),
+        ("running", 60.0, "running 60.0 s", "1 running  60 s"),
+    ],
+)
+def test_a_long_queue_asks_for_a_worker(status: str, seconds: float, shown: str, of_batch: str) -> None:
+    """The moving line of a try, or of a batch of which nothing has begun, hints after ten seconds in the queue."""
+    one = replies.read(json.dumps(tries.waiting(status)).encode(), Try)
+    many = Batch("b", {status: 1}, (), datetime(2026, 11, 30, 9, 0, tzinfo=UTC))
+
+    assert work_of_try("t").state(one, seconds) == shown
+    assert work_of_batch("b").state(many, seconds) == f"comparing {'░' * 24} 0 of 1  {of_batch}"
 
 
 @pytest.mark.parametrize("answer", [tries.waiting("cancelled"), tries.waiting("running")])
