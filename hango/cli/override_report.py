@@ -119,8 +119,8 @@ def _of_the_rest(one: Saved, change: Change, old: Mapping[str, Part]) -> Iterato
     now = one.now
     for part in now.stale:
         if part in change.parts:
-            alike = _alike(part, old)
-            meant = f" Alike: {', '.join(alike)}." if alike else ""
+            near = alike(part, old)
+            meant = f" Alike: {', '.join(near)}." if near else ""
             yield f"{part} is not in the context now, so nothing changes: its override waits until it is.{meant}"
     for row in now.overrides:
         was = old.get(row.part)
@@ -128,7 +128,7 @@ def _of_the_rest(one: Saved, change: Change, old: Mapping[str, Part]) -> Iterato
             yield f"{row.part} has changed since its override was saved: look at it."
 
 
-def _alike(part: str, there: Iterable[str]) -> list[str]:
+def alike(part: str, there: Iterable[str]) -> list[str]:
     """Ids of the same kind whose name may be meant; messages have numbers, which all look alike."""
     kind = part.partition(":")[0] + ":"
     if level_of(part) is not Level.AGENT:

@@ -83,9 +83,11 @@ def try_(
             wanted = ad_hoc.body(client, session, exclude=exclude or [], replace=replace or [], include=include or [])
             more = {"message": message, "until": until, "model": model, "label": label}
             wanted |= {name: value for name, value in more.items() if value is not None}
+            # Looked up first: once a try is sent, nothing may keep its id from the person.
+            notes = list(absent.notes(client, session, [*wanted["exclude"], *wanted["replace"], *wanted["include"]]))
             path = f"/v1/sessions/{quote(session, safe='')}/context/try"
             body = pending.send(client, path, wanted, word="try", listing=listing(session), missing=no_session(session))
-            for note in absent.notes(client, session, [*wanted["exclude"], *wanted["replace"], *wanted["include"]]):
+            for note in notes:
                 output.note(note)
         _told(client, body, wait=wait, timeout=timeout, as_json=as_json, queued=show is None)
 

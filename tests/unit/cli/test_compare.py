@@ -22,14 +22,16 @@ from tests.unit.cli import asked_tries as tries
 from tests.unit.cli.api import KEY, Answer, Scripted, problem, reply, serving
 from tests.unit.cli.asked_tries import BATCH, MODEL, call, failed, text
 from tests.unit.cli.conftest import Ended, Run
-from tests.unit.cli.snapshots import FAMILY, SESSION
+from tests.unit.cli.snapshots import FAMILY, SESSION, part, snapshot
 from tests.unit.cli.terminal import terminal
 
 POST = f"POST /v1/sessions/{SESSION}/context/try-batches"
+CONTEXT = f"GET /v1/sessions/{SESSION}/context?count=estimate"
 CHECK = f"{POST}?check=true"
 GET = f"GET /v1/try-batches/{BATCH}"
 GOLDEN = Path(__file__).parent / "golden"
 MEMORY = "system:memory:/memories/AGENTS.md"
+SHOT = snapshot([part(MEMORY, "x", 1)], [part("tool:a", "x", 1)], [])
 LABELS = ["base", f"without {MEMORY}", "without tool:漢字", "all failed"]
 COSTS = {"calls": 10, "input_tokens": 309075, "output_tokens_most": 61440, "cost_usd": {"least": 0.9312, "most": 1.85}}
 ESTIMATE = "2 variants × 5 = 10 calls, estimated: 309,075 tokens in, at most 61,440 out, $0.9312 to $1.85.\n"
@@ -68,6 +70,7 @@ def compared(*of: dict[str, Any], labels: list[str] | None = None) -> dict[str, 
     found = list(of) or workshop()
     batch = tries.batch(found, labels or LABELS)
     return {
+        CONTEXT: reply(SHOT),
         CHECK: reply({**COSTS, "quota_left": 1_200_000}),
         POST: reply(batch),
         GET: reply(batch),
@@ -112,7 +115,8 @@ def test_a_comparison(run: Run) -> None:
     assert ended == Ended(1, golden, ESTIMATE + LEFT + said)
     wanted = {"variants": [variant("base"), variant(f"without {MEMORY}", exclude=[MEMORY])], "repeats": 5}
     assert (sent(api, CHECK), sent(api)) == ([wanted], [wanted])
-    assert [(one.line, one.idempotency_key is None) for one in api.asked[:2]] == [(CHECK, True), (POST, False)]
+    lines = [(one.line, one.idempotency_key is None) for one in api.asked[:3]]
+    assert lines == [(CONTEXT, True), (CHECK, True), (POST, False)]
 
 
 def test_all_answers_end_well(run: Run) -> None:
@@ -271,6 +275,18 @@ def test_words_that_say_nothing(words: list[str], said: str, run: Run) -> None:
     assert said in " ".join(ended.err.split())
 
 
+def test_a_part_that_is_not_there_is_refused(run: Run) -> None:
+    """A variant without a part that the context does not hold would be the base: nothing is sent, exit 1."""
+    words = ["--without", "tool:b", "--without", "tool:a", "--without", "system:memory:/memories/AGENT.md"]
+    with serving(compared()) as api:
+        ended = ask(api, run, "--session", SESSION, *words, "--yes")
+
+    said = "it is not in the context, so nothing would change."
+    second = f"  --without system:memory:/memories/AGENT.md: {said} Alike: {MEMORY}.\n"
+    assert ended == Ended(1, "", f"hango: --without tool:b: {said}\n{second}")
+    assert [one.line for one in api.asked] == [CONTEXT]
+
+
 def test_nothing_is_sent_unasked(run: Run) -> None:
     """Without a terminal and without --yes the estimate is said and nothing is sent: exit 2."""
     with serving(compared()) as api:
@@ -283,7 +299,9 @@ def test_nothing_is_sent_unasked(run: Run) -> None:
 
 def test_unknown_costs_are_said_so(run: Run) -> None:
     """A model without a price and a tenant without a quota: the cost is unknown, and no quota is spoken of."""
-    with serving({CHECK: reply({**COSTS, "calls": 1, "cost_usd": None, "quota_left": None})}) as api:
+    with serving(
+        {CONTEXT: reply(SHOT), CHECK: reply({**COSTS, "calls": 1, "cost_usd": None, "quota_left": None})}
+    ) as api:
         ended = ask(api, run, "--session", SESSION, "--without", MEMORY)
 
     first = "2 variants = 1 call, estimated: 309,075 tokens in, at most 61,440 out, cost unknown."

@@ -25,6 +25,7 @@ from tests.unit.cli.conftest import Ended, Run
 from tests.unit.cli.snapshots import SESSION, part, snapshot
 
 POST = f"POST /v1/sessions/{SESSION}/context/try"
+CONTEXT = f"GET /v1/sessions/{SESSION}/context?count=estimate"
 GET = f"GET /v1/tries/{TRY}"
 CANCEL = f"POST /v1/tries/{TRY}/cancel"
 FORTY = "Forty bolts are in drawer 3."
@@ -78,7 +79,8 @@ def test_every_option_is_sent(run: Run, tmp_path: Path, monkeypatch: pytest.Monk
     words += ["--replace", "message:2=a=b", "--replace", f"message:3=@{tmp_path / 'four.txt'}"]
     words += ["--replace", "message:4=@@home", "--replace", "message:5=@-", "--replace", "message:6="]
     words += ["--message", "How many?", "--until", "7", "--model", "offline/extract", "--label", "no search"]
-    with serving(api_with(tries.answered(text(FORTY)))) as api:
+    shot = snapshot([part("system:agent", "x", 1)], [part("tool:a b", "x", 1)], [])
+    with serving(api_with(tries.answered(text(FORTY)), **{CONTEXT: reply(shot)})) as api:
         ended = ask(api, run, "try", "--session", SESSION, *words)
 
     assert (ended.code, ended.err) == (0, "")
@@ -101,6 +103,18 @@ def test_every_option_is_sent(run: Run, tmp_path: Path, monkeypatch: pytest.Monk
     ]
 
 
+def test_a_part_that_is_not_there_is_named(run: Run) -> None:
+    """A part of the agent that the context does not hold changes nothing: it is said, with ids that look alike."""
+    shot = snapshot([part("system:agent", "x", 1)], [part("tool:search", "x", 1)], [])
+    words = ["--exclude", "tool:serch", "--exclude", "tool:search", "--replace", "system:nope=x", "--include", "*"]
+    with serving(api_with(tries.answered(text(FORTY)), **{CONTEXT: reply(shot)})) as api:
+        ended = ask(api, run, "try", "--session", SESSION, *words)
+
+    said = "not in the context, so nothing changed: "
+    assert (ended.code, ended.err) == (0, f"{said}tool:serch. Alike: tool:search.\n{said}system:nope\n")
+    assert [one.line for one in api.asked][:2] == [CONTEXT, POST]
+
+
 @pytest.mark.parametrize(
     ("word", "parted"),
     [
@@ -119,15 +133,14 @@ def test_a_path_may_hold_an_equals_sign(word: str, parted: tuple[str, str]) -> N
 
 
 def test_parts_are_looked_up_only_where_they_decide(run: Run) -> None:
-    """The context is read once where a memory path could hold the sign, and never else."""
-    context = f"GET /v1/sessions/{SESSION}/context?count=estimate"
+    """The context is read where a memory path could hold the sign, or might not be there, and never else."""
     shot = snapshot([part("system:memory:/a=b.md", "x", 1)], [], [])
-    with serving(api_with(tries.answered(text(FORTY)), **{context: reply(shot)})) as api:
+    with serving(api_with(tries.answered(text(FORTY)), **{CONTEXT: reply(shot)})) as api:
         ask(api, run, "try", "--session", SESSION, "--replace", "system:memory:/a=b.md=New.")
         ask(api, run, "try", "--session", SESSION, "--replace", "message:1=x=y")
 
     assert [one["replace"] for one in asked(api, POST)] == [{"system:memory:/a=b.md": "New."}, {"message:1": "x=y"}]
-    assert [one.line for one in api.asked].count(context) == 1
+    assert [one.line for one in api.asked].count(CONTEXT) == 2
 
 
 @pytest.mark.parametrize(
