@@ -50,9 +50,10 @@ PARAMS = frozenset(
     }
 )
 
+# An answer begins with what differs from request to request: lists and comparisons show its first line alone.
 WHAT_IT_IS = "I am hango's offline answerer, not a language model: I only quote what this request holds."
-NOTHING = "Nothing in it shares a word with the question."
-NO_QUESTION = "There is no text of the user in it to answer."
+NOTHING = "Nothing in this request shares a word with the question."
+NO_QUESTION = "There is no text of the user in this request to answer."
 
 
 class OfflineProvider:
@@ -112,19 +113,30 @@ def answer(request: Request) -> Response:
     passages = list(_passages(request, question))
     text = _worded(passages, question.view.text if question else None)
     text, stop_reason = _limited(text, request)
-    counts = estimator.count([passage.text for passage in passages] + ([question.view.text or ""] if question else []))
-    usage = Usage(input_tokens=sum(counts), output_tokens=estimator.count([text])[0])
+    usage = Usage(input_tokens=_input_tokens(request), output_tokens=estimator.count([text])[0])
     return Response((text_block(text),), stop_reason, usage)
+
+
+def _input_tokens(request: Request) -> int:
+    """All that was sent, counted as an estimate counts it: the figures of a call and of an inspect agree."""
+    texts = [system.text for system in request.system] + [estimator.tool_text(tool) for tool in request.tools]
+    sized = estimator.MESSAGE_OVERHEAD * len(request.messages)
+    for message in request.messages:
+        for block in message.content:
+            more, tokens = estimator.block_texts(block)
+            texts += more
+            sized += tokens
+    return sized + sum(estimator.count(texts))
 
 
 def _worded(passages: list[Passage], question: str | None) -> str:
     if question is None:
-        return f"{WHAT_IT_IS} {NO_QUESTION}"
+        return f"{NO_QUESTION}\n{WHAT_IT_IS}"
     quotes = best_quotes(passages, question)
     if not quotes:
-        return f"{WHAT_IT_IS} {NOTHING}"
-    lines = [f"- “{quote.sentence}” (from {quote.place})" for quote in quotes]
-    return "\n".join([f"{WHAT_IT_IS} Nearest to the question:", *lines])
+        return f"{NOTHING}\n{WHAT_IT_IS}"
+    lines = [f"“{quote.sentence}” (from {quote.place})" for quote in quotes]
+    return "\n".join([*lines, WHAT_IT_IS])
 
 
 def _limited(text: str, request: Request) -> tuple[str, StopReason]:

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from hango.chain import estimator
+from hango.chain.digest import digests
 from hango.chain.providers import extract
 from hango.chain.providers.extract import Passage, Quote, best_quotes
 from hango.chain.providers.offline import NO_QUESTION, NOTHING, WHAT_IT_IS, answer
@@ -33,9 +34,7 @@ def test_the_answer_quotes_the_context_with_its_place() -> None:
         system=(SystemText("You look after the stock list."), SystemText(MEMORY)),
     )
 
-    assert text_of(made) == (
-        f"{WHAT_IT_IS} Nearest to the question:\n- “Bolts are kept in the red box.” (from system block 2)"
-    )
+    assert text_of(made) == (f"“Bolts are kept in the red box.” (from system block 2)\n{WHAT_IT_IS}")
 
 
 def test_leaving_a_memory_out_changes_the_answer() -> None:
@@ -45,7 +44,7 @@ def test_leaving_a_memory_out_changes_the_answer() -> None:
     without = request(asked, system=(SystemText("You look after the stock list."),))
 
     assert "The owner is away on Mondays." in text_of(with_memory)
-    assert text_of(without) == f"{WHAT_IT_IS} {NOTHING}"
+    assert text_of(without) == f"{NOTHING}\n{WHAT_IT_IS}"
 
 
 def test_every_place_of_a_request_can_be_quoted() -> None:
@@ -62,40 +61,51 @@ def test_every_place_of_a_request_can_be_quoted() -> None:
     words = ("system", "user", "document", "model", "metal", "result")
 
     assert sorted(_nearest(made, word) for word in words) == [
-        "- “Zinc in a document.” (from a document in message 1)",
-        "- “Zinc in a result.” (from a tool's result in message 3)",
-        "- “Zinc in the system.” (from system block 1)",
-        "- “Zinc said the model.” (from message 2, assistant)",
-        "- “Zinc said the user.” (from message 1, user)",
-        '- “{"metal":"zinc"}” (from a call of read_file in message 2)',
+        "“Zinc in a document.” (from a document in message 1)",
+        "“Zinc in a result.” (from a tool's result in message 3)",
+        "“Zinc in the system.” (from system block 1)",
+        "“Zinc said the model.” (from message 2, assistant)",
+        "“Zinc said the user.” (from message 1, user)",
+        '“{"metal":"zinc"}” (from a call of read_file in message 2)',
     ]
 
 
 def _nearest(made: Request, word: str) -> str:
     asked = request(*made.messages[:-1], user(result("c1", "Zinc in a result."), f"{word}?"), system=made.system)
-    return text_of(asked).split("\n")[1]
+    return text_of(asked).split("\n")[0]
 
 
 def test_the_answer_says_what_it_is_when_there_is_no_question() -> None:
     """It says plainly what it is, also without anything to answer."""
-    assert text_of(request(user(result("c1", "12 kg")))) == f"{WHAT_IT_IS} {NO_QUESTION}"
+    assert text_of(request(user(result("c1", "12 kg")))) == f"{NO_QUESTION}\n{WHAT_IT_IS}"
 
 
 def test_usage_and_stop_reason() -> None:
     """Usage counts what was read and written; the limit and the stop texts of the request are kept."""
     made = request(user("Where are the bolts?"), system=(SystemText("Bolts: red box."),), max_output_tokens=1000)
-    text = f"{WHAT_IT_IS} Nearest to the question:\n- “Bolts: red box.” (from system block 1)"
-    read = sum(estimator.count(["Where are the bolts?", "Bolts: red box."]))
+    text = f"“Bolts: red box.” (from system block 1)\n{WHAT_IT_IS}"
+    read = sum(estimator.count(["Where are the bolts?", "Bolts: red box."])) + estimator.MESSAGE_OVERHEAD
 
     assert answer(made) == Response((text_block(text),), StopReason.END_TURN, Usage(read, estimator.count([text])[0]))
     assert answer(request(user("Where are the bolts?"), max_output_tokens=5)) == Response(
-        (text_block("I am hango's"),), StopReason.MAX_TOKENS, Usage(input_tokens=5, output_tokens=5)
+        (text_block("Nothing in this request shares"),), StopReason.MAX_TOKENS, Usage(input_tokens=8, output_tokens=5)
     )
-    stopped = answer(request(user("Where?"), params={"stop": [" not"]}))
+    stopped = answer(request(user("Where?"), params={"stop": [" shares"]}))
     assert (stopped.content, stopped.stop_reason) == (
-        (text_block("I am hango's offline answerer,"),),
+        (text_block("Nothing in this request"),),
         StopReason.STOP_SEQUENCE,
     )
+
+
+def test_usage_counts_the_whole_request() -> None:
+    """Every system block, tool and message of the request is counted as estimates count it."""
+    tool = ToolSpec("now", "The time.")
+    messages = (user("Hi."), assistant(call("c1", path="a")), user(result("c1", "Forty.")))
+    made = request(*messages, system=(SystemText("Be brief."),), tools=(tool,))
+
+    parts = sum(estimator.count(["Be brief.", estimator.tool_text(tool)]))
+    parts += sum(one.tokens + estimator.MESSAGE_OVERHEAD for one in digests(messages))
+    assert answer(made).usage.input_tokens == parts
 
 
 @pytest.mark.parametrize(
