@@ -10,6 +10,7 @@ import typer
 from hango.cli.tries import Message, Timeout, Until
 
 MOST_REPEATS = 30  # the API's own limit
+LEAST_MODELS = 2  # are something to compare by themselves
 
 
 def compare(
@@ -43,12 +44,13 @@ def compare(
 ) -> None:
     """Ask the same with other contexts, and print one row a variant.
 
-    The unchanged context is always the first variant: the base. A line of FILE holds some of: label, exclude, include,
-    replace, message, until, model. Before anything is sent, the number of calls and their estimated cost are shown.
+    The unchanged context is always the first variant: the base. Several models without other variants are compared on it. A
+    line of FILE holds some of: label, exclude, include, replace, message, until, model. Before anything is sent, the number
+    of calls and their estimated cost are shown.
 
     Example: hango context compare --session ID --without system:skills --repeats 5 --message "How many bolts?"
     """
-    _check_words(file, session, without, show, only_one=(diff, as_csv, as_json))
+    _check_words(file, session, without, show, model or (), only_one=(diff, as_csv, as_json))
     from hango.cli import (
         absent,
         batches,
@@ -70,7 +72,7 @@ def compare(
             body = batches.look(client, str(show))
         else:
             absent.refuse(client, session, without or ())
-            found = compare_variants.without(without) if without else compare_variants.read(str(file))
+            found = compare_variants.without(without or ()) if file is None else compare_variants.read(file)
             variants = compare_variants.asked(found, message=message, until=until, models=model or [])
             body = batches.send(client, session, variants, repeats=repeats, label=label, yes=yes)
         work = batches.work_of(replies.read(body, Batch).id)
@@ -94,13 +96,21 @@ def compare(
 
 
 def _check_words(
-    file: str | None, session: str | None, without: Sequence[str] | None, show: str | None, *, only_one: Sequence[bool]
+    file: str | None,
+    session: str | None,
+    without: Sequence[str] | None,
+    show: str | None,
+    models: Sequence[str],
+    *,
+    only_one: Sequence[bool],
 ) -> None:
     if (show is None) == (session is None):
         raise typer.BadParameter("Name a session by --session, or an earlier batch by --show.")
     if show is not None and (file or without):
         raise typer.BadParameter("--show looks at an earlier batch: it takes no variants.")
-    if show is None and (file is None) == (not without):
-        raise typer.BadParameter("Give the variants by a file or by --without.")
+    if file is not None and without:
+        raise typer.BadParameter("Give the variants by a file or by --without, not by both.")
+    if show is None and file is None and not without and len(set(models)) < LEAST_MODELS:
+        raise typer.BadParameter("Give the variants by a file, by --without, or by several --model.")
     if sum(only_one) > 1:
         raise typer.BadParameter("--diff, --csv and --json exclude each other.")

@@ -153,6 +153,18 @@ def test_what_every_option_sends(run: Run) -> None:
     ]
 
 
+def test_models_alone_are_compared(run: Run) -> None:
+    """Two models and no other variant: the unchanged context is asked of each."""
+    with serving(compared()) as api:
+        ask(api, run, "--session", SESSION, "--message", "How many?", "--model", "a/b", "--model", "c/d", "--yes")
+
+    assert sent(api)[0]["variants"] == [
+        variant("base · a/b", message="How many?", model="a/b"),
+        variant("base · c/d", message="How many?", model="c/d"),
+    ]
+    assert [one.line for one in api.asked][:2] == [CHECK, POST]
+
+
 def test_a_file_of_variants(run: Run, tmp_path: Path) -> None:
     """A line of FILE is a variant; its own words win over the options; it gets a name where it has none."""
     lines = [
@@ -259,8 +271,9 @@ def test_a_refusal_names_the_line(sentence: str, error: dict[str, str], said: st
     [
         (["--without", "a"], "Name a session by --session, or an earlier batch by --show."),
         (["--session", SESSION, "--show", BATCH], "Name a session by --session, or an earlier batch by --show."),
-        (["--session", SESSION], "Give the variants by a file or by --without."),
-        (["v.jsonl", "--session", SESSION, "--without", "a"], "Give the variants by a file or by --without."),
+        (["--session", SESSION], "Give the variants by a file, by --without, or by several --model."),
+        (["--session", SESSION, "--model", "a/b", "--model", "a/b"], "by --without, or by several --model."),
+        (["v.jsonl", "--session", SESSION, "--without", "a"], "by a file or by --without, not by both."),
         (["--show", BATCH, "--without", "a"], "--show looks at an earlier batch: it takes no variants."),
         (["--session", SESSION, "--without", "a", "--csv", "--json"], "--diff, --csv and --json exclude each other."),
         (["--session", SESSION, "--without", "a", "--repeats", "31"], "'31' is not a whole number from 1 to 30."),
