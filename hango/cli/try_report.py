@@ -132,7 +132,11 @@ def _tokens(usage: Usage) -> str:
 def _context(one: Try, width: int) -> Iterator[Line]:
     """What the request held and what it did not."""
     if one.tokens_before is not None and one.tokens_after is not None:
-        yield Line.of(f"context {override_report.effect(one.tokens_before, one.tokens_after)} (estimated)")
+        changed = one.excluded or one.request.replace or one.request.include or one.tokens_before != one.tokens_after
+        # No word of before: with another message or an earlier end, this is not the context of the next call.
+        unchanged = f"{number(one.tokens_after)} tokens, no part changed"
+        effect = override_report.effect(one.tokens_before, one.tokens_after) if changed else unchanged
+        yield Line.of(f"context {effect} (estimated)")
     for word, parts in (
         ("left out", one.excluded or ()),
         ("replaced", tuple(one.request.replace or ())),

@@ -71,6 +71,22 @@ def test_a_try_prints_the_answer_and_what_it_took(run: Run) -> None:
     assert [one.line for one in api.asked] == [POST, f"{GET}?wait=60", f"{GET}?wait=60"]
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "41,210 tokens, no part changed"),
+        ({"excluded": ["tool:a"]}, "41,210 tokens, as before"),
+        ({"tokens_after": 41211}, "41,210 → 41,211 tokens, 1 more"),
+    ],
+)
+def test_a_try_without_overrides_says_so(more: dict[str, Any], said: str, run: Run) -> None:
+    """A try with another message or an earlier end alone has changed no part."""
+    with serving({GET: reply(tries.answered(text(FORTY), **more))}) as api:
+        ended = ask(api, run, "try", "--show", TRY)
+
+    assert ended.out.splitlines()[3] == f"context {said} (estimated)"
+
+
 def test_every_option_is_sent(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exclusions, replacements, inclusions, message, until, model and label go out as the API takes them."""
     (tmp_path / "four.txt").write_text("Four\nboxes.\n", encoding="utf-8")
