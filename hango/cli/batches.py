@@ -14,18 +14,13 @@ from hango.cli.client import Client, Refused
 from hango.cli.compare_variants import Variant
 from hango.cli.exits import ExitCode, Failure
 from hango.cli.override_sets import no_session
-from hango.cli.own_command import line, own_command
+from hango.cli.own_command import line
 from hango.cli.pending import Work
 from hango.cli.progress import bar
 from hango.cli.text import number
 from hango.cli.ticker import Ticker
 from hango.cli.try_replies import Batch, Quote
 from hango.cli.try_report import cost
-
-
-def look(client: Client, id_: str) -> bytes:
-    listed = f"`{own_command()} context tries --session ID --batches` lists them."
-    return client.get(_path(id_), missing=f"no batch {id_} that you may read. {listed}")
 
 
 def send(

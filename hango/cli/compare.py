@@ -44,9 +44,9 @@ def compare(
 ) -> None:
     """Ask the same with other contexts, and print one row a variant.
 
-    The unchanged context is always the first variant: the base. Several models without other variants are compared on it. A
-    line of FILE holds some of: label, exclude, include, replace, message, until, model. Before anything is sent, the number
-    of calls and their estimated cost are shown.
+    The unchanged context is always the first variant: the base. Several models without other variants are compared on
+    it. A line of FILE holds some of: label, exclude, include, replace, message, until, model. Before anything is sent,
+    the number of calls and their estimated cost are shown.
 
     Example: hango context compare --session ID --without system:skills --repeats 5 --message "How many bolts?"
     """
@@ -58,6 +58,7 @@ def compare(
         compare_rows,
         compare_table,
         compare_variants,
+        looked_up,
         output,
         pending,
         replies,
@@ -69,7 +70,7 @@ def compare(
 
     with Client.from_environment() as client:
         if session is None:
-            body = batches.look(client, str(show))
+            body = looked_up.a_batch(client, str(show))
         else:
             absent.refuse(client, session, without or ())
             found = compare_variants.without(without or ()) if file is None else compare_variants.read(file)

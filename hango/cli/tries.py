@@ -74,8 +74,9 @@ def try_(
 
     with Client.from_environment() as client:
         if session is None:
-            listed = f"`{own_command()} context tries --session ID` lists them."
-            body = client.get(_path(str(show)), missing=f"no try {show} that you may read. {listed}")
+            from hango.cli import looked_up
+
+            body = looked_up.a_try(client, str(show))
         else:
             from hango.cli import absent, ad_hoc, output, pending
             from hango.cli.override_sets import no_session

@@ -11,11 +11,11 @@ from hango.cli.text import number
 from hango.cli.try_replies import Batch, Try
 from hango.cli.try_report import cost
 
-# By the columns that there are: what a line shows, so that a label has room. On a narrow one a day has no time.
+# By the columns that there are: what a line shows, so that a label has room. On a narrow one a date has no year.
 WIDE = 100
 WIDEST = 130
 HEADS = {
-    0: ("id", "created", "status", "cost", "label"),
+    0: ("id", "created", "status", "label"),
     WIDE: ("id", "created", "status", "in", "cost", "label"),
     WIDEST: ("id", "created", "status", "model", "in", "cost", "label"),
 }
@@ -60,4 +60,4 @@ def of_batches(batches: Sequence[Batch], width: int) -> Iterator[Line]:
 
 def _when(at: datetime, width: int) -> str:
     """In UTC."""
-    return f"{at:%Y-%m-%d %H:%M}" if width >= WIDE else f"{at:%Y-%m-%d}"
+    return f"{at:%Y-%m-%d %H:%M}" if width >= WIDE else f"{at:%m-%d %H:%M}"

@@ -302,7 +302,19 @@ def test_a_try_of_another(run: Run) -> None:
         ended = ask(api, run, "try", "--show", "../x?y")
 
     assert ended == Ended(1, "", f"hango: no try ../x?y that you may read. {LISTED}\n")
-    assert [one.line for one in api.asked] == ["GET /v1/tries/..%2Fx%3Fy"]
+    assert [one.line for one in api.asked] == ["GET /v1/tries/..%2Fx%3Fy", "GET /v1/try-batches/..%2Fx%3Fy"]
+
+
+def test_an_id_of_the_other_kind(run: Run) -> None:
+    """The id of a batch is no try's and the other way round: the command that shows it is named."""
+    made = {"GET": NOT_THERE, GET: reply(tries.waiting()), f"GET /v1/try-batches/{BATCH}": reply(tries.batch([], []))}
+    with serving(made) as api:
+        a_batch = ask(api, run, "try", "--show", BATCH)
+        a_try = ask(api, run, "compare", "--show", TRY)
+
+    shown = f"{own_command()} context"
+    assert a_batch == Ended(1, "", f"hango: this is a batch: use `{shown} compare --show {BATCH}`.\n")
+    assert a_try == Ended(1, "", f"hango: this is a try: use `{shown} try --show {TRY}`.\n")
 
 
 def test_a_lost_reply_is_asked_for_once_more(run: Run) -> None:
@@ -355,7 +367,7 @@ def test_tries_are_listed(run: Run) -> None:
         f"{TRY}  2026-11-30 10:00  failed",
     ]
     assert widest.out.splitlines()[2].endswith(f"succeeded  {tries.MODEL}  38,982  $0.0131  no search")
-    assert narrow.out.splitlines()[2] == f"{TRY}  2026-11-30  succeeded  $0.0131  no search"
+    assert narrow.out.splitlines()[2] == f"{TRY}  11-30 10:00  succeeded  no search"
     assert wide.err == f"there are more: {own_command()} context tries --session {SESSION} --limit 500\n"
     assert json.loads(json_.out)["data"] == listed
     assert api.asked[-1].line == f"GET /v1/sessions/{SESSION}/tries?limit=3"
