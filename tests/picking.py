@@ -31,7 +31,15 @@ MODEL = "openai/gpt-5"
 MOST_TOKENS = 100
 SECONDS = 20.0
 POLL_SECONDS = 0.01
-PLAIN = Variant(None, Changes(), Texts(), None)
+
+
+def changed(exclude: tuple[str, ...] = (), message: str | None = None, model: str | None = None) -> Variant:
+    """A variant that asks for this."""
+    changes, texts = Changes(exclude), Texts(message=message)
+    return Variant(None, changes, texts, rules.wishes_of(changes, texts, model))
+
+
+PLAIN = changed()
 
 
 @dataclass(frozen=True, slots=True)

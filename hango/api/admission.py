@@ -11,18 +11,20 @@ from typing import Any
 from uuid import UUID
 
 from hango import telemetry
-from hango.api import idempotency
+from hango.api import idempotency, waiting
 from hango.api.endpoint import Call
 from hango.chain import tries as planning
 from hango.chain.tries import Plan, Variant
 from hango.config import Settings
 from hango.domain import BatchID, Session, TryID
-from hango.errors import TooManyTries
+from hango.errors import TooManyTries, Unavailable
 from hango.store import context_bases, idempotency_keys, quotas, tries, try_batches
 from hango.store.connection import Scope
 from hango.store.ids import new_id
 from hango.tries import Admission
 
+# The longest batch takes a few seconds; a client does not wait for much longer than this, and others want their turn.
+PLANNING_SECONDS = 30.0
 # One ring lets a worker take all that it has room for; a few let other workers have a look too.
 RINGS_MOST = 8
 # When a try ends is not known: soon, but not at once.
@@ -46,16 +48,16 @@ class Wanted:
 async def admit(call: Call[Session, Any, Any], wanted: Wanted) -> UUID:
     """The id of the new try or batch, or of the first one when the request is a repeated one.
 
-    Raises Invalid (what could not be sent, a key used for another request), QuotaExceeded, TooManyTries, NotFound.
+    Raises Invalid (what could not be sent, a key used for another request), QuotaExceeded, TooManyTries, NotFound, and
+    as `planned` does.
     """
     repeatable = idempotency.read(call)
-    async with call.deps.store.read(call.principal) as scope:
-        if repeatable is not None:
+    if repeatable is not None:
+        async with call.deps.store.read(call.principal) as scope:
             known = await idempotency_keys.find(scope, repeatable.key, repeatable.request_hash)
-            if known is not None:
-                return known
-        gathered = await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=wanted.is_batch)
-    plan = await planning.plan(call.deps, gathered)
+        if known is not None:
+            return known
+    plan = await planned(call, wanted)
     resource_id = new_id()
     async with call.deps.store.begin(call.principal) as scope:
         await tries.hold_session(scope, call.target.id)
@@ -66,6 +68,23 @@ async def admit(call: Call[Session, Any, Any], wanted: Wanted) -> UUID:
         await _write(scope, call.deps.settings, wanted, plan, resource_id)
     await call.runtime.doorbell.ring(min(wanted.count, RINGS_MOST))
     return resource_id
+
+
+async def planned(call: Call[Session, Any, Any], wanted: Wanted) -> Plan:
+    """What the tries would send. Raises Invalid, NotFound, Unavailable after too long, ClientDisconnect."""
+    try:
+        return await waiting.while_there(call.request, _plan(call, wanted), PLANNING_SECONDS)
+    except TimeoutError:
+        raise Unavailable(
+            f"To work out what the {len(wanted.variants):,} variants send took longer than {PLANNING_SECONDS:g} s;"
+            " nothing was started. Send fewer at once, or try again."
+        ) from None
+
+
+async def _plan(call: Call[Session, Any, Any], wanted: Wanted) -> Plan:
+    async with call.deps.store.read(call.principal) as scope:
+        gathered = await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=wanted.is_batch)
+    return await planning.plan(call.deps, gathered)
 
 
 async def _write(scope: Scope, settings: Settings, wanted: Wanted, plan: Plan, resource_id: UUID) -> None:

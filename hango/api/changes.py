@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -38,14 +39,9 @@ class ChangesIn(Body):
         return len(self.exclude) + len(self.replace) + len(self.include)
 
     def wanted(self) -> Wanted:
-        """Raises Invalid naming the part or field at fault."""
-        self.check()
+        """Raises Invalid naming the part or field at fault: what cannot stand together, whatever the session."""
         overrides = context_overrides.read(self.exclude, self.replace)
-        return Wanted(overrides, self.include, self.message, self.until)
-
-    def check(self) -> None:
-        """Raise Invalid for what cannot stand together, whatever the session."""
-        named = {override.part for override in context_overrides.read(self.exclude, self.replace)}
+        named = {override.part for override in overrides}
         for text in self.include:
             if text != context_overrides.ALL and parse(text).id in named:
                 message = f"The part '{text}' is both included and changed. Name it once."
@@ -53,6 +49,7 @@ class ChangesIn(Body):
         if self.message is not None and is_blank(self.message):
             message = "The extra text is empty. Leave it out, or write some."
             raise Invalid.because(Reason.BAD_FIELD, message, pointer="/message")
+        return Wanted(overrides, self.include, self.message, self.until)
 
 
 class VariantIn(ChangesIn):
@@ -63,12 +60,12 @@ class VariantIn(ChangesIn):
 
     def variant(self) -> Variant:
         """Raises Invalid naming the part or field at fault."""
-        self.check()
+        wanted = self.wanted()
         if self.model is not None:
             agent_rules.check_model(self.model)
         return Variant(
             label=self.label,
             changes=Changes(tuple(self.exclude), tuple(self.replace), tuple(self.include), self.until),
             texts=Texts(self.replace, self.message),
-            model=self.model,
+            wanted=replace(wanted, model=self.model),
         )

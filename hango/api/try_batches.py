@@ -57,10 +57,8 @@ class BatchIn(Body):
             raise Invalid.because(Reason.TOO_MANY_VARIANTS, message, pointer="/variants")
         made = []
         for at, variant in enumerate(self.variants):
-            try:
+            with planning.in_variant(at):
                 made.append(variant.variant())
-            except Invalid as fault:
-                raise planning.in_variant(fault, at) from None
         return admission.Wanted(made, self.repeats, self.label, is_batch=True)
 
 
@@ -113,10 +111,9 @@ async def list_batch_tries(call: Call[TryBatch, None, PageQuery]) -> Listing[Try
 
 
 async def _check(call: Call[Session, BatchIn, BatchQuery], wanted: admission.Wanted) -> BatchCheckOut:
+    plan = await admission.planned(call, wanted)
     async with call.deps.store.read(call.principal) as scope:
-        gathered = await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=True)
         tenant = await tenants.get(scope)
-    plan = await planning.plan(call.deps, gathered)
     left = None
     if tenant.quota_tokens is not None:
         left = max(0, tenant.quota_tokens - tenant.quota_used - tenant.quota_reserved)

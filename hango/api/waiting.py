@@ -7,14 +7,15 @@ Reply(body, 200, wish.headers())
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from hango.api.fields import Query, Whole
 
@@ -23,6 +24,8 @@ _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105  the grammar's word for a
 _ELEMENT = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.?)*+"?)++', re.DOTALL)
 _WAIT = re.compile(rf'[ \t]*(?P<name>{_TOKEN})[ \t]*=[ \t]*(?:"(?P<quoted>[0-9]+)"|(?P<plain>[0-9]+))[ \t]*(?:;.*)?')
 _NAME = re.compile(rf"[ \t]*({_TOKEN})[ \t]*(?:[=;].*)?", re.DOTALL)
+T = TypeVar("T")
+
 _DIGITS_READ = 9  # a number with more is over any bound, and so are its first nine
 
 
@@ -70,6 +73,24 @@ def leaving(request: Request) -> Callable[[], Coroutine[Any, Any, None]]:
     comes of it is thrown away.
     """
     return partial(_disconnected, request)
+
+
+async def while_there(request: Request, work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """What the work gives or raises. As `leaving`, for a request whose body has been read.
+
+    The work is cancelled when its client goes away, which raises ClientDisconnect, and after so many seconds, which
+    raises TimeoutError.
+    """
+    working, watch = asyncio.create_task(work), asyncio.create_task(_disconnected(request), name="client")
+    try:
+        await asyncio.wait({working, watch}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientDisconnect if watch.done() else TimeoutError
+    finally:
+        working.cancel()
+        watch.cancel()
+        await asyncio.gather(working, watch, return_exceptions=True)
 
 
 def _seconds(element: str) -> int | None:

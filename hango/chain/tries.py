@@ -53,13 +53,7 @@ class Variant:
     label: str | None
     changes: Changes
     texts: Texts
-    model: str | None
-
-    @property
-    def wanted(self) -> Wanted:
-        """Raises Invalid naming the part at fault."""
-        overrides = read(self.changes.exclude, self.texts.replace)
-        return Wanted(overrides, self.changes.include, self.texts.message, self.changes.until, self.model)
+    wanted: Wanted  # the same, as the chain takes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +94,7 @@ async def gather(
         base = await bases.current(scope, session_id)
     trunks: dict[Trunk, State] = {}
     for at, variant in enumerate(variants):
-        with _in_variant(at, is_batch=is_batch):
+        with in_variant(at if is_batch else None):
             await _trunk(scope, deps, base, trunks, variant.wanted)
     return Gathered(base, variants, trunks, is_batch)
 
@@ -112,11 +106,10 @@ async def plan(deps: Deps, gathered: Gathered) -> Plan:
     """
     base, made = gathered.base, []
     for at, variant in enumerate(gathered.variants):
-        with _in_variant(at, is_batch=gathered.is_batch):
-            wanted = variant.wanted
-            bases.check_until(base, wanted)
-            trunk = gathered.trunks[bases.trunk_of(base, wanted)]
-            drafted = await draft_state(base, trunk.with_wanted(wanted))
+        with in_variant(at if gathered.is_batch else None):
+            bases.check_until(base, variant.wanted)
+            trunk = gathered.trunks[bases.trunk_of(base, variant.wanted)]
+            drafted = await draft_state(base, trunk.with_wanted(variant.wanted))
             sendable.check(deps, drafted)
         made.append(_new_request(variant, drafted))
         await asyncio.sleep(0)  # a thousand variants of a long session must not hold up other requests
@@ -129,11 +122,11 @@ async def prepare(scope: Scope, deps: Deps, session_id: SessionID, wanted: Claim
     texts = wanted.texts or Texts()
     if tuple(texts.replace) != wanted.changes.replace:
         raise ContextChanged  # the texts are purged
-    variant = Variant(None, wanted.changes, texts, wanted.model)
     try:
+        wishes = wishes_of(wanted.changes, texts, wanted.model)
         async with kept.lock:
-            state = await _trunk(scope, deps, kept.base, kept.trunks, variant.wanted)
-        drafted = await draft_state(kept.base, state.with_wanted(variant.wanted))
+            state = await _trunk(scope, deps, kept.base, kept.trunks, wishes)
+        drafted = await draft_state(kept.base, state.with_wanted(wishes))
     except (Invalid, NotFound):
         raise ContextChanged from None
     if drafted.sha256 != wanted.request_sha256 or kept.base.session_id != session_id:
@@ -150,6 +143,11 @@ async def prepare(scope: Scope, deps: Deps, session_id: SessionID, wanted: Claim
         overrides=sum(mark.override is not None for mark in drafted.draft.marks.values()),
         excluded_tokens=size.before - size.after,
     )
+
+
+def wishes_of(changes: Changes, texts: Texts, model: str | None) -> Wanted:
+    """What the chain takes. Raises Invalid naming the part at fault."""
+    return Wanted(read(changes.exclude, texts.replace), changes.include, texts.message, changes.until, model)
 
 
 async def learn(scope: Scope, deps: Deps, bills: Sequence[tuple[Prepared, Usage]]) -> None:
@@ -179,20 +177,16 @@ def weighed(ratios: Sequence[float]) -> tuple[float, float]:
 
 
 @contextmanager
-def _in_variant(at: int, *, is_batch: bool) -> Iterator[None]:
+def in_variant(at: int | None) -> Iterator[None]:
+    """A refusal inside says of which variant it is; None: there is one alone."""
     try:
         yield
     except Invalid as fault:
-        if not is_batch:
+        if at is None:
             raise
-        raise in_variant(fault, at) from None
-
-
-def in_variant(fault: Invalid, at: int) -> Invalid:
-    """The same refusal of one of many variants: where it is."""
-    place = f"/variants/{at}"
-    errors = [Detail(one.reason, one.message, one.part, place + (one.pointer or "")) for one in fault.errors]
-    return Invalid(f"Variant {at}: {fault}", errors=errors)
+        place = f"/variants/{at}"
+        errors = [Detail(one.reason, one.message, one.part, place + (one.pointer or "")) for one in fault.errors]
+        raise Invalid(f"Variant {at}: {fault}", errors=errors) from None
 
 
 async def _trunk(scope: Scope, deps: Deps, base: CurrentBase, trunks: dict[Trunk, State], wanted: Wanted) -> State:

@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 
 from hango.chain.deps import Deps
-from hango.chain.tries import ContextChanged, Variant, gather
+from hango.chain.tries import ContextChanged, gather
 from hango.config import Secret, Settings
 from hango.domain import BaseID, SessionID
-from hango.tries import Changes, Texts
 from tests.asked import ask, prepared, previewed_wire, principal_of, wire_of
 from tests.desks import HISTORY, MEMORY, Desk, as_json, exclude, make_desk, put, swap
 from tests.people import Api, Person, a_batch, a_try, serve
+from tests.picking import changed
 
 Change = Callable[[Desk], Awaitable[Any]]
 
@@ -186,7 +186,7 @@ async def test_variants_of_many_models_share_what_is_read(desk: Desk, api: Api) 
     """A batch reads its base once, however many models it names: history and files are not kept once a model."""
     deps = api.runtime.deps
     models = [None, "offline/extract", "offline/a", "offline/b"]
-    variants = [Variant(None, Changes(), Texts(), model) for model in models]
+    variants = [changed(model=model) for model in models]
 
     async with deps.store.read(await principal_of(desk.owner)) as scope:
         gathered = await gather(scope, deps, SessionID(UUID(desk.session_id)), variants, is_batch=True)

@@ -13,9 +13,21 @@ from hango.config import Settings
 from hango.messages import StopReason, Usage
 from hango.store.try_claims import reservation
 from hango.store.usage import total
-from hango.tries import Changes, Texts, Try, TryError, TryStatus, TryUsage
+from hango.tries import Try, TryError, TryStatus, TryUsage
 from tests.conftest import Database
-from tests.picking import MODEL, MOST_TOKENS, PLAIN, Asker, Work, held_back, in_turn, make_asker, open_deps, picking
+from tests.picking import (
+    MODEL,
+    MOST_TOKENS,
+    PLAIN,
+    Asker,
+    Work,
+    changed,
+    held_back,
+    in_turn,
+    make_asker,
+    open_deps,
+    picking,
+)
 from tests.providers_server import (
     Answer,
     FakeProvider,
@@ -40,7 +52,7 @@ NOTHING = TryUsage(Usage(), 0.0, estimated=False)
 async def test_a_try_returns_the_models_answer(work: Work, asker: Asker, fake: FakeProvider) -> None:
     """The worker sends the context that was accepted, once, and records answer, stop reason and usage."""
     before = await asker.turns()
-    (try_id,) = await asker.ask(replace(PLAIN, changes=Changes(exclude=("message:2",)), texts=Texts(message="Short.")))
+    (try_id,) = await asker.ask(changed(("message:2",), "Short."))
 
     await work.picker.ring()
     (ended,) = await asker.until([try_id])
@@ -61,7 +73,7 @@ async def test_a_try_returns_the_models_answer(work: Work, asker: Asker, fake: F
 
 async def test_a_try_leaves_one_bill_and_its_two_audit_rows(work: Work, asker: Asker, fresh_database: Database) -> None:
     """Exactly one usage_records row with purpose context_try and no run; audit ids and outcome, without text."""
-    (try_id,) = await asker.ask(replace(PLAIN, texts=Texts(message="canary-4714")))
+    (try_id,) = await asker.ask(changed(message="canary-4714"))
 
     await work.picker.ring()
     await asker.until([try_id])

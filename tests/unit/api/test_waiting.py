@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from hango.api import bodies, waiting
 from hango.api.waiting import WaitQuery, Wish, preferred_wait
 from hango.errors import Invalid
 
 MOST = 60.0
+STAYS = "stays"  # of a client that waits the server says nothing
 
 
 def request(*prefer: str, query: str = "", messages: tuple[str, ...] = ()) -> Request:
@@ -21,7 +23,10 @@ def request(*prefer: str, query: str = "", messages: tuple[str, ...] = ()) -> Re
     told = iter(messages)
 
     async def receive() -> dict[str, Any]:
-        return {"type": next(told), "body": b"", "more_body": False}
+        message = next(told)
+        if message == STAYS:
+            await asyncio.Event().wait()
+        return {"type": message, "body": b"", "more_body": False}
 
     headers = [(b"prefer", one.encode("latin-1")) for one in prefer]
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": headers}
@@ -125,3 +130,45 @@ async def test_the_client_is_there_until_the_server_says_so() -> None:
 
     with pytest.raises(RuntimeError):  # every message was asked for, and none after the last
         await asked.receive()
+
+
+async def test_work_is_done_while_its_client_is_there() -> None:
+    """What work gives or raises is passed on, and no task of it is left."""
+
+    async def gives() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    async def fails() -> int:
+        raise ZeroDivisionError
+
+    here = request(messages=(STAYS,))
+    given = await waiting.while_there(here, gives(), MOST)
+    with pytest.raises(ZeroDivisionError):
+        await waiting.while_there(request(messages=(STAYS,)), fails(), MOST)
+
+    assert given == 7
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize(
+    ("messages", "seconds", "error"),
+    [(("http.disconnect",), MOST, ClientDisconnect), (("http.request", "http.disconnect"), MOST, ClientDisconnect),
+     ((STAYS,), 0.01, TimeoutError)],
+    ids=["gone", "gone after a word", "late"],
+)  # fmt: skip
+async def test_work_for_nobody_is_cancelled(messages: tuple[str, ...], seconds: float, error: type[Exception]) -> None:
+    """When the client goes away or the time is over, the work ends before the error comes."""
+    ended = asyncio.Event()
+
+    async def works() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(error):
+        await waiting.while_there(request(messages=messages), works(), seconds)
+
+    assert ended.is_set()
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hango.chain.state import Wanted
-from hango.chain.tries import FACTOR_WEIGHT, Variant, in_variant, weighed
+from hango.chain.tries import FACTOR_WEIGHT, in_variant, weighed, wishes_of
 from hango.domain import Override, OverrideAction, PartID
 from hango.errors import Detail, Invalid, Reason
 from hango.tries import Changes, Texts
@@ -25,9 +25,13 @@ def test_a_fault_of_a_batch_leads_to_its_variant() -> None:
         ],
     )
 
-    made = in_variant(fault, 7)
+    with pytest.raises(Invalid) as alone, in_variant(None):
+        raise fault
+    with pytest.raises(Invalid) as one, in_variant(7):
+        raise fault
 
-    assert (str(made), made.errors) == (
+    assert alone.value is fault
+    assert (str(one.value), one.value.errors) == (
         "Variant 7: Two faults.",
         (
             Detail(Reason.BAD_MODEL, "First.", pointer="/variants/7/model"),
@@ -39,13 +43,13 @@ def test_a_fault_of_a_batch_leads_to_its_variant() -> None:
 def test_a_variant_is_what_a_preview_is_asked_for() -> None:
     """Exclusions, replacements, what is lifted, the extra text, the end and the model of one call."""
     changes = Changes(exclude=("message:2",), replace=("message:4",), include=("*",), until=5)
-    variant = Variant("a", changes, Texts({"message:4": "Forty."}, "And now?"), "offline/extract")
+    texts = Texts({"message:4": "Forty."}, "And now?")
 
     overrides = [
         Override(PartID("message:2"), OverrideAction.EXCLUDE),
         Override(PartID("message:4"), OverrideAction.REPLACE, "Forty."),
     ]
-    assert variant.wanted == Wanted(overrides, ("*",), "And now?", 5, "offline/extract")
+    assert wishes_of(changes, texts, "offline/extract") == Wanted(overrides, ("*",), "And now?", 5, "offline/extract")
 
 
 @given(st.lists(SHARES, min_size=1, max_size=30), SHARES)
