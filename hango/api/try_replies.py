@@ -10,8 +10,10 @@ import msgspec
 from msgspec import Raw
 
 from hango.api.fields import Moment
+from hango.api.listing import Listing
 from hango.chain import part_lists
 from hango.messages import StopReason
+from hango.store.pages import Page
 from hango.tries import ENDED, Try, TryBatch, TryError, TryStatus, TryUsage, VariantSum
 
 SENTENCES: Mapping[TryError, str] = {
@@ -114,8 +116,8 @@ class TryOut(msgspec.Struct, frozen=True):
             label=made.label,
             status=made.status,
             request=_request(made),
-            sent=None if made.sent is None else [*part_lists.decode(made.sent)],
-            excluded=[*part_lists.decode(made.excluded)],
+            sent=None if made.sent is None else part_lists.decode(made.sent),
+            excluded=part_lists.decode(made.excluded),
             tokens_before=made.tokens_before,
             tokens_after=made.tokens_after,
             request_sha256=made.request_sha256,
@@ -190,6 +192,20 @@ class BatchCheckOut(msgspec.Struct, frozen=True):
     quota_left: int | None
 
 
+def tries_json(page: Page[Try]) -> bytes:
+    """A page of tries as its reply. Each may name thousands of parts, so one after the other is spelt out.
+
+    Takes its time: for another thread than the loop's.
+    """
+    encode = msgspec.json.Encoder().encode
+    return encode(Listing([Raw(encode(TryOut.of(one))) for one in page.data], page.next_cursor))
+
+
+def batches_json(page: Page[TryBatch], sums: Mapping[UUID, Sequence[VariantSum]]) -> bytes:
+    """A page of batches as its reply. Each may name a thousand tries, which takes time too."""
+    return msgspec.json.encode(Listing([BatchOut.of(one, sums[one.id]) for one in page.data], page.next_cursor))
+
+
 def _request(made: Try) -> TryRequestOut:
     changes, texts = made.changes, made.texts
     return TryRequestOut(
@@ -218,7 +234,7 @@ def _error(made: Try) -> TryErrorOut | None:
 def _way_out(made: Try) -> str:
     """What to do about a refusal whose status says it."""
     provider, _, model = made.model.partition("/")
-    if made.error is not TryError.PROVIDER_REFUSED:
+    if made.error is not TryError.PROVIDER_REFUSED or provider == "offline":  # which has neither key nor address
         return ""
     if made.provider_status in (401, 403):
         return f" Check HANGO_{provider.upper()}_API_KEY, and whether that key may call this model."
