@@ -1,4 +1,4 @@
-"""One path of the table made an ASGI endpoint. The order is the contract: 401, 429, 404, 413/400/422, handler."""
+"""One path of the table made an ASGI endpoint. The order is the contract: 503, 401, 429, 404, 413/400/422, handler."""
 
 from __future__ import annotations
 
@@ -140,6 +140,8 @@ async def answer(row: Row, request: Request) -> Response:
     try:
         if row.access is authz.PUBLIC:
             return _response(row, await row.handler(PublicCall(runtime, request)))
+        if runtime.deps.store.crowded():
+            raise Unavailable("More is asked than can be answered now. Try again in a moment.")
         principal = await auth.authenticate(runtime.deps.store, request.headers.get("authorization"))
         allowance = await runtime.limiter.take(principal)
         limit_headers = allowance.headers() if allowance else {}
