@@ -290,7 +290,7 @@ begin
       more := true;
       exit;
     end if;
-    with picked as (
+    ids := array(
       select q.id
       from tries q
       where q.status = 'queued'
@@ -300,20 +300,15 @@ begin
       order by (q.batch_id is not null), q.created_at, q.id
       limit least(candidate.room, most)
       for update skip locked
-    ),
-    taken as (
-      update tries t
-      set
-        status = 'running',
-        attempt = t.attempt + 1,
-        lease_owner = owner,
-        lease_until = clock_timestamp() + lease,
-        started_at = coalesce(t.started_at, clock_timestamp())
-      from picked
-      where t.tenant_id = candidate.tenant_id and t.id = picked.id
-      returning t.id
-    )
-    select coalesce(array_agg(taken.id), '{}') into ids from taken;
+    );
+    update tries t
+    set
+      status = 'running',
+      attempt = t.attempt + 1,
+      lease_owner = owner,
+      lease_until = clock_timestamp() + lease,
+      started_at = coalesce(t.started_at, clock_timestamp())
+    where t.tenant_id = candidate.tenant_id and t.id = any (ids);
   end loop;
 end
 $$;

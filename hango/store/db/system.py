@@ -142,7 +142,7 @@ with held as (
 update tries t
 set lease_until = clock_timestamp() + make_interval(secs => %(lease_seconds)s::float8)
 from held h
-where t.tenant_id = h.tenant_id and t.id = h.id
+where t.tenant_id = h.tenant_id and t.id = h.id and t.status = 'running'
 returning t.id, (t.cancel_requested_at is not null)::boolean as cancelled
 """
 
@@ -186,7 +186,7 @@ select
   t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.rescues, t.reserved,
   (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled
 from tries t
-where t.status = 'running' and t.lease_until < clock_timestamp()
+where t.status = 'running' and t.lease_until < statement_timestamp()
 order by t.tenant_id, t.id
 limit %(most)s
 for update skip locked
@@ -221,7 +221,7 @@ async def hold_overdue(
 LIST_TENANTS_WITH_EXPIRED = """\
 select distinct tenant_id
 from tries
-where status = 'queued' and queue_expires_at < clock_timestamp()
+where status = 'queued' and queue_expires_at < statement_timestamp()
 order by tenant_id
 limit %(most)s
 """

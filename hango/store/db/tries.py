@@ -347,7 +347,7 @@ with held as (
 update tries t
 set called_at = clock_timestamp()
 from held h
-where t.tenant_id = %(tenant_id)s and t.id = h.id
+where t.tenant_id = %(tenant_id)s and t.id = any (%(ids)s::uuid[]) and t.id = h.id
 returning t.id, t.attempt
 """
 
@@ -418,7 +418,7 @@ ended as (
     lease_until = null
   from held h
   join asked a on a.id = h.id and a.attempt = h.attempt
-  where t.tenant_id = %(tenant_id)s and t.id = h.id
+  where t.tenant_id = %(tenant_id)s and t.id = any (%(ids)s::uuid[]) and t.id = h.id
   returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, a.attempt
 ),
 billed as (
@@ -575,6 +575,7 @@ with ended as (
     lease_until = null
   from (select unnest(%(ids)s::uuid[]) as id, unnest(%(audit_ids)s::uuid[]) as audit_id) n
   where t.tenant_id = %(tenant_id)s
+    and t.id = any (%(ids)s::uuid[])
     and t.id = n.id
     and t.status = %(from_status)s
     and t.called_at is null
@@ -619,14 +620,14 @@ async def end_uncalled(
     status: str,
     error_code: str | None,
     tenant_id: UUID,
+    ids: Sequence[UUID | None],
     from_status: str,
     attempt: int | None,
-    ids: Sequence[UUID | None],
     audit_ids: Sequence[UUID | None],
 ) -> list[UUID]:
     """The end of tries whose call never began: nothing is billed, the reservation is given back. One array a column. Of those that a worker has, only one whose owner asked for it is cancelled. Months are locked in their order."""
     cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(END_UNCALLED, {"status": status, "error_code": error_code, "tenant_id": tenant_id, "from_status": from_status, "attempt": attempt, "ids": list(ids), "audit_ids": list(audit_ids)})
+    await cursor.execute(END_UNCALLED, {"status": status, "error_code": error_code, "tenant_id": tenant_id, "ids": list(ids), "from_status": from_status, "attempt": attempt, "audit_ids": list(audit_ids)})
     return await cursor.fetchall()
 
 
@@ -755,7 +756,7 @@ async def hold_open_tries(
 HOLD_EXPIRED = """\
 select id
 from tries
-where tenant_id = %(tenant_id)s and status = 'queued' and queue_expires_at < clock_timestamp()
+where tenant_id = %(tenant_id)s and status = 'queued' and queue_expires_at < statement_timestamp()
 order by id
 limit %(most)s
 for update skip locked
@@ -801,14 +802,14 @@ with due as (
   from try_requests r
   where r.tenant_id = %(tenant_id)s
     and r.purged_at is null
-    and r.expires_at < clock_timestamp()
-    and not exists (
-      select
+    and r.expires_at < now()
+    and 0 = (
+      select count(*)
       from tries t
       left join try_payloads p on p.tenant_id = t.tenant_id and p.try_id = t.id
       where t.tenant_id = r.tenant_id
         and t.request_id = r.id
-        and (t.finished_at is null or p.expires_at >= clock_timestamp())
+        and (t.finished_at is null or p.expires_at >= now())
     )
   order by r.expires_at
   limit %(most)s
@@ -816,17 +817,19 @@ with due as (
 purged as (
   update try_requests r
   set texts = null, purged_at = clock_timestamp()
-  from due d
-  where r.tenant_id = %(tenant_id)s and r.id = d.id
+  where r.tenant_id = %(tenant_id)s and r.id = any (array(select d.id from due d))
   returning r.id
 ),
 emptied as (
   delete from try_payloads p
-  using tries t, purged r
   where p.tenant_id = %(tenant_id)s
-    and t.tenant_id = p.tenant_id
-    and t.id = p.try_id
-    and t.request_id = r.id
+    and p.try_id = any (
+      array(
+        select t.id
+        from tries t
+        where t.tenant_id = %(tenant_id)s and t.request_id = any (array(select u.id from purged u))
+      )
+    )
 )
 select count(*) as requests
 from purged
@@ -839,7 +842,7 @@ async def purge_contents(
     tenant_id: UUID,
     most: int,
 ) -> int | None:
-    """Take the texts of so many old requests out, and all answers to them: at once, when every try of a request has ended and the time of its answer is over too. What is left says which parts were changed. Returns of how many."""
+    """Take the texts of so many old requests out, and all answers to them: at once, when every try of a request has ended and the time of its answer is over too. What is left says which parts were changed. Returns of how many. Without joins, which would go through all tries of the tenant when they were planned on few, and by a time that an index can be asked for."""
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(PURGE_CONTENTS, {"tenant_id": tenant_id, "most": most})
     return await cursor.fetchone()
@@ -848,12 +851,14 @@ async def purge_contents(
 FORGET_TRIES = """\
 delete from tries f
 where f.tenant_id = %(tenant_id)s
-  and f.id in (
-    select t.id
-    from tries t
-    where t.tenant_id = %(tenant_id)s and t.finished_at < clock_timestamp() - make_interval(secs => %(age_seconds)s::float8)
-    order by t.finished_at
-    limit %(most)s
+  and f.id = any (
+    array(
+      select t.id
+      from tries t
+      where t.tenant_id = %(tenant_id)s and t.finished_at < now() - make_interval(secs => %(age_seconds)s::float8)
+      order by t.finished_at
+      limit %(most)s
+    )
   )
 returning f.request_id
 """

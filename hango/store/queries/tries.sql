@@ -124,7 +124,7 @@ with held as (
 update tries t
 set called_at = clock_timestamp()
 from held h
-where t.tenant_id = @tenant_id and t.id = h.id
+where t.tenant_id = @tenant_id and t.id = any (@ids::uuid[]) and t.id = h.id
 returning t.id, t.attempt;
 
 -- name: settle_tries :many
@@ -177,7 +177,7 @@ ended as (
     lease_until = null
   from held h
   join asked a on a.id = h.id and a.attempt = h.attempt
-  where t.tenant_id = @tenant_id and t.id = h.id
+  where t.tenant_id = @tenant_id and t.id = any (@ids::uuid[]) and t.id = h.id
   returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, a.attempt
 ),
 billed as (
@@ -277,6 +277,7 @@ with ended as (
     lease_until = null
   from (select unnest(@ids::uuid[]) as id, unnest(@audit_ids::uuid[]) as audit_id) n
   where t.tenant_id = @tenant_id
+    and t.id = any (@ids::uuid[])
     and t.id = n.id
     and t.status = @from_status
     and t.called_at is null
@@ -374,7 +375,7 @@ for update;
 -- Tries that waited for too long, held until the transaction ends.
 select id
 from tries
-where tenant_id = @tenant_id and status = 'queued' and queue_expires_at < clock_timestamp()
+where tenant_id = @tenant_id and status = 'queued' and queue_expires_at < statement_timestamp()
 order by id
 limit @most
 for update skip locked;
@@ -390,20 +391,21 @@ where tenant_id = @tenant_id
 
 -- name: purge_contents :one
 -- Take the texts of so many old requests out, and all answers to them: at once, when every try of a request has ended and
--- the time of its answer is over too. What is left says which parts were changed. Returns of how many.
+-- the time of its answer is over too. What is left says which parts were changed. Returns of how many. Without joins, which
+-- would go through all tries of the tenant when they were planned on few, and by a time that an index can be asked for.
 with due as (
   select r.id
   from try_requests r
   where r.tenant_id = @tenant_id
     and r.purged_at is null
-    and r.expires_at < clock_timestamp()
-    and not exists (
-      select
+    and r.expires_at < now()
+    and 0 = (
+      select count(*)
       from tries t
       left join try_payloads p on p.tenant_id = t.tenant_id and p.try_id = t.id
       where t.tenant_id = r.tenant_id
         and t.request_id = r.id
-        and (t.finished_at is null or p.expires_at >= clock_timestamp())
+        and (t.finished_at is null or p.expires_at >= now())
     )
   order by r.expires_at
   limit @most
@@ -411,17 +413,19 @@ with due as (
 purged as (
   update try_requests r
   set texts = null, purged_at = clock_timestamp()
-  from due d
-  where r.tenant_id = @tenant_id and r.id = d.id
+  where r.tenant_id = @tenant_id and r.id = any (array(select d.id from due d))
   returning r.id
 ),
 emptied as (
   delete from try_payloads p
-  using tries t, purged r
   where p.tenant_id = @tenant_id
-    and t.tenant_id = p.tenant_id
-    and t.id = p.try_id
-    and t.request_id = r.id
+    and p.try_id = any (
+      array(
+        select t.id
+        from tries t
+        where t.tenant_id = @tenant_id and t.request_id = any (array(select u.id from purged u))
+      )
+    )
 )
 select count(*) as requests
 from purged;
@@ -430,12 +434,14 @@ from purged;
 -- So many tries that ended long ago. Their bills stay. Returns their requests.
 delete from tries f
 where f.tenant_id = @tenant_id
-  and f.id in (
-    select t.id
-    from tries t
-    where t.tenant_id = @tenant_id and t.finished_at < clock_timestamp() - make_interval(secs => @age_seconds::float8)
-    order by t.finished_at
-    limit @most
+  and f.id = any (
+    array(
+      select t.id
+      from tries t
+      where t.tenant_id = @tenant_id and t.finished_at < now() - make_interval(secs => @age_seconds::float8)
+      order by t.finished_at
+      limit @most
+    )
   )
 returning f.request_id;
 
