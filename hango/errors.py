@@ -142,6 +142,12 @@ class Conflict(HangoError):
     status, code = 409, "conflict"
 
 
+class RunActive(Conflict):
+    """A run of this session is going on. Wait for its end, or cancel it."""
+
+    code = "run_active"
+
+
 class PreconditionFailed(HangoError):
     """The thing changed since it was read. Read it again, then repeat the change."""
 

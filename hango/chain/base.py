@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from hango.agent_definition import AgentDefinition, Builtin
 from hango.chain.deps import MAX_HEAD_CHARS, Deps
 from hango.chain.middleware.memory import MAX_FILES
+from hango.chain.middleware.skills import read_skill
 from hango.chain.state import UNCHANGED, State, Trunk, Wanted
 from hango.digests import MessageDigest
 from hango.domain import AgentID, FileVersion, SessionID
@@ -76,27 +78,38 @@ async def build_trunk(scope: Scope, deps: Deps, base: CurrentBase, trunk: Trunk,
     summary = None if trunk.without_summary else base.summary
     own = await deps.definition(scope, base.agent_version_id)
     agent = own if trunk.model in (None, own.model) else _with_model(deps, own, str(trunk.model))
+    if trunk.is_child:  # a subagent starts none of its own
+        agent = replace(agent, builtin=agent.builtin - {Builtin.SUBAGENT})
     row, learnt = deps.models.row(agent.model), base.factors.get(agent.model)
     dialect = deps.providers.get(agent.provider).dialect_for(agent.model_name)
     after = summary.through_seq if summary else 0
     history: list[MessageDigest] = []
     if through > after:
         history = await messages.digests(scope, base.session_id, after_seq=after, through_seq=through)
+    files = await _files(scope, deps, agent, base)
     return State(
         session_id=base.session_id,
         agent=agent,
         dialect=dialect,
         messages=tuple(history),
         summary=summary,
-        files={file.path: file for file in await _files(scope, deps, agent, base)},
+        files={file.path: file for file in files},
         saved=base.overrides,
         last_seq=base.through_seq,
         window=row.window,
         factor=row.factor if learnt is None else round(learnt.factor, FACTOR_DIGITS),
         calibrated_from=0 if learnt is None else learnt.calls,
         own_model=own.model,
+        narrowed_to=_narrowed(base, files),
         prefill=row.prefill,
     )
+
+
+def _narrowed(base: CurrentBase, files: Sequence[FileVersion]) -> frozenset[str] | None:
+    """The tools that the skill allows which the run has loaded last; None when it says nothing of tools."""
+    loaded = next((file for file in files if file.version_id == base.skill_version_id), None)
+    skill = None if loaded is None else read_skill(loaded)
+    return None if skill is None or skill.allowed_tools is None else frozenset(skill.allowed_tools)
 
 
 def _with_model(deps: Deps, own: AgentDefinition, model: str) -> AgentDefinition:

@@ -49,4 +49,3 @@ def work(settings: Settings) -> None:
     app_role.require_bound(settings.database_url.reveal())
     require_migrated(settings)
     run(settings, make_picker)
-

@@ -68,7 +68,6 @@ class SystemScope:
         # Not in a finally: after an error the transaction is over anyway.
         await self.conn.execute(b"set local app.t = ''; set local role hango_system", prepare=False)
 
-
     @asynccontextmanager
     async def attempt_as(self, principal: Principal) -> AsyncIterator[Scope]:
         """Like `act_as`, for one of many: what fails inside is undone alone, and the transaction goes on."""

@@ -18,6 +18,14 @@ async def get(scope: Scope, session_id: UUID) -> Session | None:
     return _session(row) if row else None
 
 
+async def end_of(scope: Scope, session_id: UUID) -> int:
+    """The last seq of a session, of a subagent's too. Raises NotFound."""
+    found = await rows.get_session_end(scope.conn, tenant_id=scope.tenant_id, id=session_id)
+    if found is None:
+        raise NotFound
+    return found
+
+
 async def list_all(
     scope: Scope,
     *,

@@ -62,7 +62,7 @@ async def settle(
         output_tokens=tokens.output_tokens,
         cache_read_tokens=tokens.cache_read_tokens,
         cache_write_tokens=tokens.cache_write_tokens,
-        cost_usd=_cost(ended.usage),
+        cost_usd=cost_of(ended.usage),
         estimated=ended.usage.estimated,
         tokens=total(tokens),
         answer=ended.answer,
@@ -85,7 +85,7 @@ async def correct_lost(scope: Scope, try_id: TryID, attempt: int, usage: TryUsag
         output_tokens=tokens.output_tokens,
         cache_read_tokens=tokens.cache_read_tokens,
         cache_write_tokens=tokens.cache_write_tokens,
-        cost_usd=_cost(usage),
+        cost_usd=cost_of(usage),
         tokens=total(tokens),
     )
     return done is not None
@@ -125,5 +125,5 @@ def reservation(reserved: int, max_output_tokens: int) -> Usage:
     return Usage(input_tokens=reserved - output, output_tokens=output)
 
 
-def _cost(usage: TryUsage) -> Decimal | None:
+def cost_of(usage: TryUsage) -> Decimal | None:
     return None if usage.cost_usd is None else Decimal(repr(usage.cost_usd))

@@ -21,7 +21,7 @@ select
 from sessions s
 left join summaries m on m.tenant_id = s.tenant_id and m.id = s.summary_id
 left join runs r on r.tenant_id = s.tenant_id and r.id = s.last_run_id
-where s.tenant_id = %(tenant_id)s and s.id = %(id)s and s.deleted_at is null
+where s.tenant_id = %(tenant_id)s and s.id = %(id)s and s.deleted_at is null and s.parent_run_id is null
 """
 
 
@@ -48,7 +48,7 @@ async def get_session(
     tenant_id: UUID,
     id: UUID,
 ) -> GetSessionRow | None:
-    """A session that is not deleted, with its summary and its last run."""
+    """A session that is not deleted and no subagent's, with its summary and its last run."""
     cursor = conn.cursor(row_factory=args_row(GetSessionRow))
     await cursor.execute(GET_SESSION, {"tenant_id": tenant_id, "id": id})
     return await cursor.fetchone()
@@ -64,6 +64,7 @@ left join summaries m on m.tenant_id = s.tenant_id and m.id = s.summary_id
 left join runs r on r.tenant_id = s.tenant_id and r.id = s.last_run_id
 where s.tenant_id = %(tenant_id)s
   and s.deleted_at is null
+  and s.parent_run_id is null
   and (%(see_all)s::boolean or s.created_by = %(user_id)s)
   and (%(agent_id)s::uuid is null or s.agent_id = %(agent_id)s::uuid)
   and (%(q)s::text is null or position(lower(%(q)s::text) in lower(s.title)) > 0)
