@@ -51,84 +51,96 @@ def opened(sizes: Sequence[int]) -> Iterator[Place]:
             "HANGO_DATABASE_URL": postgres.url_of(cluster.APP, DATABASE),
             "HANGO_REDIS_URL": valkey.url,
         }
-        api = ends.enter_context(_api(settings, folder))
+        api = ends.enter_context(api_process(settings, folder))
         superuser_url = postgres.url_of("postgres", DATABASE)
         found = {
             "settings": settings,
             "superuser_url": superuser_url,
-            "database_urls": {name: _other_database(postgres, name) for name in ("reference", "deepagents", "letta")},
-            "api_url": url_of(api.listener),
-            **_load(url_of(api.listener), settings, sizes),
+            "database_urls": {name: other_database(postgres, name) for name in ("reference", "deepagents", "letta")},
+            "api_url": api.url,
+            **load(api.url, settings, sizes),
         }
         with psycopg.connect(superuser_url, autocommit=True) as connection:
             connection.execute("vacuum analyze")
         file = folder / "place.json"
         file.write_text(json.dumps(found))
-        assert api.pid is not None
         yield Place(folder, file, api.pid)
 
 
 class Client:
-    """One kept connection to the API."""
+    """One kept connection to an API."""
 
-    def __init__(self, url: str, api_key: str) -> None:
+    def __init__(self, url: str, api_key: str = "") -> None:
         self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=120)
         self._headers = {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"}
 
-    def ask(self, method: str, path: str, body: Any = None) -> bytes:
-        """The body of the answer. Raises RuntimeError for any status of refusal."""
+    def ask(self, method: str, path: str, body: Any = None, *, wait: int | None = None) -> bytes:
+        """The body of the answer. `wait`: seconds that it may take. Raises RuntimeError for any status of refusal."""
         sent = None if body is None else json.dumps(body).encode()
+        headers = self._headers if wait is None else self._headers | {"Prefer": f"wait={wait}"}
         try:
-            self._connection.request(method, path, sent, self._headers)
+            self._connection.request(method, path, sent, headers)
             reply = self._connection.getresponse()
-        except http.client.RemoteDisconnected:  # it was idle for too long, while another contestant worked
-            self._connection.request(method, path, sent, self._headers)
+        except ConnectionError:  # it was idle for too long, while another contestant worked
+            self._connection.close()
+            self._connection.request(method, path, sent, headers)
             reply = self._connection.getresponse()
         answer = reply.read()
         if reply.status >= 300:
             raise RuntimeError(f"{method} {path} gave {reply.status}: {answer[:500].decode()}")
         return answer
 
-    def ask_json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        made: dict[str, Any] = json.loads(self.ask(method, path, body))
+    def ask_json(self, method: str, path: str, body: Any = None, *, wait: int | None = None) -> dict[str, Any]:
+        made: dict[str, Any] = json.loads(self.ask(method, path, body, wait=wait))
         return made
 
 
+@dataclass(frozen=True, slots=True)
+class Api:
+    url: str
+    pid: int
+
+
 @contextmanager
-def _api(settings: dict[str, str], folder: Path) -> Iterator[ApiProcess]:
+def api_process(settings: dict[str, str], folder: Path) -> Iterator[Api]:
+    """An API of the product until the end of the block."""
     with listen("127.0.0.1", 0, tries=1) as listener:
-        api = ApiProcess(listener, os.environ | settings, folder / "api.log")
+        api = ApiProcess(folder, os.environ | settings, listener)
         try:
             api.on(Settings.from_env(settings))
             api.load()
             api.start()
-            yield api
+            assert api.pid is not None
+            yield Api(url_of(listener), api.pid)
         finally:
             api.stop()
 
 
-def _other_database(postgres: EmbeddedPostgres, name: str) -> str:
+def other_database(postgres: EmbeddedPostgres, name: str) -> str:
     """A database on the same server, so that nobody has a better one."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"create database bench_{name}".encode())
     return postgres.url_of("postgres", f"bench_{name}")
 
 
-def _load(url: str, settings: dict[str, str], sizes: Sequence[int]) -> dict[str, Any]:
-    made = make_tenant(Settings.from_env(settings), "bench")
+def load(
+    url: str, settings: dict[str, str], sizes: Sequence[int], *, name: str = "bench", model: str = MODEL
+) -> dict[str, Any]:
+    """A new tenant with an agent and a session of each size; what a contestant needs to know of them."""
+    made = make_tenant(Settings.from_env(settings), name)
     api = Client(url, made.api_key)
     api.ask("PATCH", "/v1/tenant", {"rate_per_minute": None})
     agent = {
         "name": "bench",
-        "model": MODEL,
+        "model": model,
         "system_prompt": conversation.system_prompt(),
         "tools": conversation.tools(),
         "memory": ["/memories/AGENTS.md"],
     }
     agent_id = api.ask_json("POST", "/v1/agents", agent)["id"]
     api.ask("PUT", f"/v1/agents/{agent_id}/files/memories/AGENTS.md", {"content": conversation.memory()})
-    for name, text in conversation.skills().items():
-        api.ask("PUT", f"/v1/agents/{agent_id}/files/skills/{name}/SKILL.md", {"content": text})
+    for skill, text in conversation.skills().items():
+        api.ask("PUT", f"/v1/agents/{agent_id}/files/skills/{skill}/SKILL.md", {"content": text})
     return {
         "api_key": made.api_key,
         "principal": {

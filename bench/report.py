@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from bench.goals import GOALS, Goal, Key, Measured, missed
+from bench.goals import Goal, Key, Measured, missed
 
 # Every run of a case, in all rounds.
 Times = Mapping[Key, Sequence[float]]
+
+
+def part(name: str, runs: Times, rounds: Measured, table: Sequence[Goal]) -> list[str]:
+    """Everything about one part of the bench."""
+    others = {key: rounds[key] for key in rounds.keys() - runs.keys()}
+    says = "goals, as ratios of one run unless a unit is named"
+    return [f"== {name}", *times(runs), *(["", *figures(others)] if others else []), "", says, *goals(rounds, table)]
 
 
 def times(found: Times) -> list[str]:
@@ -22,17 +29,18 @@ def times(found: Times) -> list[str]:
 
 
 def figures(found: Measured) -> list[str]:
-    lines = [f"{'figures of the product':44}{'median':>10}{'min':>10}"]
-    for key in sorted(found, key=lambda key: key.case):
+    lines = [f"{'figures':54}{'median':>10}{'min':>10}{'max':>10}"]
+    for key in sorted(found, key=lambda key: (key.case, key.contestant)):
         values = found[key]
-        lines += [f"{key.case:44}{median(values):>10.1f}{min(values):>10.1f}"]
+        who = f"{key.contestant}: {key.case}"
+        lines += [f"{who:54}{median(values):>10.2f}{min(values):>10.2f}{max(values):>10.2f}"]
     return lines
 
 
-def goals(measured: Measured) -> list[str]:
+def goals(measured: Measured, table: Sequence[Goal]) -> list[str]:
     """One line a goal: its number in every round, the middle, the spread, and whether it holds."""
     lines = []
-    for goal in GOALS:
+    for goal in table:
         rounds = goal.rounds(measured)
         size = f" at {goal.value.size:,}" if goal.value.size else ""
         if rounds is None:

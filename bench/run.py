@@ -1,84 +1,51 @@
 """The bench: product, limits and peers in turn, in one run on one machine, because only ratios carry over.
 
-python -m bench.run                              product and limits
+python -m bench.run                              inspects and tries, the product beside its limits
 python -m bench.run --peers --check              with the peers; fails when a goal is missed in every round
-python -m bench.run --only product --sizes 1000  one contestant, one size
+python -m bench.run tries --rounds 3             tries alone
+python -m bench.run inspects --only product --sizes 1000
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from statistics import median
-from typing import Any
 
-from bench import environments, goals, report
-from bench.contestants import Contestant, Entry, Failed
-from bench.environments import NotInstalled
-from bench.figures import LARGE, figures
-from bench.goals import Key
-from bench.place import Place, opened
+from bench import goals, inspects, report
+from bench.tries import goals as try_goals
+from bench.tries import rounds as tries
 
-SIZES = (100, 1_000, 10_000)
-OWN = (
-    Entry(
-        "product",
-        "bench.product.contestant",
-        ("inspect", "page", "first inspect", "preview of 500", "set of 500", "inspect over HTTP", "page over HTTP"),
-    ),
-    Entry("reference", "bench.reference.contestant", ("digests", "window", "bodies")),
-)
-PEERS = {"deepagents": ("inspect",), "letta": ("inspect over HTTP",)}
-PEERS_LARGEST = 10_000
-# What a longer history must not make slower is not looked at where a page is the whole.
-PAGED = {"page", "page over HTTP", "window"}
-PAGED_LEAST = 1_000
-# What changes the request has totals of its own.
-CHANGED = {"preview of 500", "set of 500"}
-CHANGED_LEAST = 10_000
+PARTS = ("inspects", "tries")
 
 
 def main() -> int:
     asked = _arguments()
-    entries = _entries(asked)
-    sizes = sorted(asked.sizes)
-    with ExitStack() as ends:
-        with_figures = "product" in {entry.name for entry in entries} and not asked.no_figures
-        place = ends.enter_context(opened(sorted({*sizes, *([LARGE] if with_figures else [])})))
-        taken = ends.enter_context(figures(place)) if with_figures else None
-        running = [ends.enter_context(_start(entry, place)) for entry in entries]
-        work = _open(running, sizes)
-        runs: defaultdict[Key, list[float]] = defaultdict(list)
-        rounds: defaultdict[Key, list[float]] = defaultdict(list)
-        for number in range(asked.rounds):
-            print(f"bench: round {number + 1} of {asked.rounds}", file=sys.stderr)
-            for contestant, key in work:
-                times = contestant.time(key.case, key.size, asked.seconds)
-                runs[key] += times
-                rounds[key].append(median(times))
-            if taken is not None:
-                for key, value in taken.all().items():
-                    rounds[key].append(value)
-    print("\n".join(report.times(runs)))
-    if taken is not None:
-        print("\n".join(["", *report.figures({key: rounds[key] for key in rounds.keys() - runs.keys()})]))
-    print("\n".join(["", "goals, as ratios of one run unless a unit is named", *report.goals(rounds)]))
-    return int(asked.check and any(goals.missed(goal, rounds) for goal in goals.GOALS))
+    missed = False
+    for part in asked.parts or PARTS:
+        if part == "inspects":
+            inspected = inspects.Measurement()
+            inspected.all(asked)
+            runs, rounds, table = inspected.runs, inspected.rounds, goals.GOALS
+        else:
+            tried = tries.Measurement(asked.rounds)
+            tried.all()
+            runs, rounds, table = tried.runs, tried.rounds, try_goals.GOALS
+        print("\n".join(report.part(part, runs, rounds, table)))
+        missed |= any(goals.missed(goal, rounds) for goal in table)
+    return int(asked.check and missed)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=_numbers, default=SIZES, help="messages, with commas between")
-    parser.add_argument("--only", type=_words, help="contestants, with commas between")
-    parser.add_argument("--peers", action="store_true", help="with the peers; the first time installs them")
+    parser.add_argument("parts", nargs="*", choices=PARTS, help="what is measured; both by default")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of one case in one round")
-    parser.add_argument("--no-figures", action="store_true", help="leave out start, size and memory of the product")
     parser.add_argument("--check", action="store_true", help="fail when a goal is missed in every round")
+    inspecting = parser.add_argument_group("inspects")
+    inspecting.add_argument("--sizes", type=_numbers, default=inspects.SIZES, help="messages, with commas between")
+    inspecting.add_argument("--only", type=_words, help="contestants, with commas between")
+    inspecting.add_argument("--peers", action="store_true", help="with the peers; the first time installs them")
+    inspecting.add_argument("--seconds", type=float, default=0.5, help="of one case in one round")
+    inspecting.add_argument("--no-figures", action="store_true", help="leave out start, size and memory of the product")
     return parser.parse_args()
 
 
@@ -88,74 +55,6 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split(","))
-
-
-def _entries(asked: argparse.Namespace) -> list[Entry]:
-    """The contestants that take part. A peer that cannot be installed is named and left out."""
-    entries = [entry for entry in OWN if asked.only is None or entry.name in asked.only]
-    for peer, cases in PEERS.items():
-        if not (asked.peers if asked.only is None else peer in asked.only):
-            continue
-        try:
-            python = environments.python_of(peer)
-        except NotInstalled as error:
-            print(f"bench: {error}; the bench goes on without it.", file=sys.stderr)
-        else:
-            entries.append(Entry(peer, f"bench.peers.{peer}.contestant", cases, python, PEERS_LARGEST))
-    return entries
-
-
-def _start(entry: Entry, place: Place) -> Contestant:
-    return Contestant(entry, place.file, place.folder / f"{entry.name}.log")
-
-
-def _open(running: Sequence[Contestant], sizes: Sequence[int]) -> list[tuple[Contestant, Key]]:
-    """Every case of every contestant, in the order of a round. Raises AssertionError when two answers differ.
-
-    A peer that fails is named and left out; a failure of our own is one of the bench.
-    """
-    work: list[tuple[int, int, Contestant, Key]] = []
-    out: set[str] = set()
-    for size in sizes:
-        found: dict[tuple[str, str], Mapping[str, Any]] = {}
-        for contestant, at, case in _cases(running, size):
-            name = contestant.entry.name
-            try:
-                if name not in out:
-                    found[name, case] = contestant.open(case, size)
-                    work.append((size, at, contestant, Key(name, case, size)))
-            except Failed as error:
-                if name not in PEERS:
-                    raise
-                out.add(name)
-                print(f"bench: {error}\nbench: it goes on without {name}.", file=sys.stderr)
-        _compare(found, size)
-    # What is compared comes one right after the other, so that both meet the machine in one mood.
-    ordered = sorted(work, key=lambda one: one[:2])
-    return [(contestant, key) for _, _, contestant, key in ordered if key.contestant not in out]
-
-
-def _cases(running: Sequence[Contestant], size: int) -> Iterator[tuple[Contestant, int, str]]:
-    for contestant in running:
-        for at, case in enumerate(contestant.entry.cases):
-            least = CHANGED_LEAST if case in CHANGED else PAGED_LEAST if case in PAGED else 0
-            if least <= size <= contestant.entry.largest:
-                yield contestant, at, case
-
-
-def _compare(found: Mapping[tuple[str, str], Mapping[str, Any]], size: int) -> None:
-    """Whoever shows the whole history shows all of it, and own answers are equal, part by part and total by total."""
-    whole = {key: facts for key, facts in found.items() if key[1] not in PAGED | CHANGED}
-    pages = {key: facts for key, facts in found.items() if key[1] in PAGED}
-    for key, facts in whole.items():
-        assert facts["messages"] == size, f"{key} shows {facts['messages']} of {size} messages"
-    for group in (whole, pages):
-        own = {key: facts for key, facts in group.items() if key[0] in {entry.name for entry in OWN}}
-        different = {json.dumps(facts, sort_keys=True) for facts in own.values()}
-        assert len(different) < 2, "\n".join(f"{key}: {facts}" for key, facts in own.items())
-    for key, facts in whole.items():
-        if "sum" in facts:
-            assert facts["sum"] == facts["total_before"] == facts["total_after"], f"{key}: {facts}"
 
 
 if __name__ == "__main__":

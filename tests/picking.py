@@ -61,10 +61,11 @@ async def open_deps(settings: Settings) -> AsyncIterator[Deps]:
 
 @asynccontextmanager
 async def picking(deps: Deps) -> AsyncIterator[Work]:
-    """A worker's inside, without its doorbell; ends in order with the block."""
+    """A worker's inside, without its doorbell, when its first look is over; ends in order with the block."""
     picker = Picker(deps)
     picker.start()
     try:
+        await picker.ring()
         yield Work(deps, picker)
     finally:
         await picker.stop()

@@ -15,7 +15,13 @@ from hango.telemetry.names import COUNTERS, GAUGES, HISTOGRAMS, Counter, Gauge, 
 from tools import cli_help, http_docs
 
 ROOT = Path(__file__).resolve().parent.parent
-UNITS = {"s": "seconds", "{override}": "overrides", "{try}": "tries", "{thing}": "months or tries"}
+UNITS = {
+    "s": "seconds",
+    "{override}": "overrides",
+    "{try}": "tries",
+    "{message}": "messages",
+    "{thing}": "months or tries",
+}
 BLOCK = re.compile(r"(<!-- made: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

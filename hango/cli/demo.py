@@ -57,7 +57,7 @@ def ensure_demo(settings: Settings, url: str, *, with_model: bool) -> Demo:
 
         demo = Demo(make_tenant(settings, NAME).api_key).remember(settings.home)
     if not demo.session_id:
-        demo = replace(demo, session_id=seed(url, demo.api_key, CONTENT)).remember(settings.home)
+        demo = replace(demo, session_id=seed(url, demo.api_key)).remember(settings.home)
     if with_model and not demo.model_session_id:
         session_id = seed(url, demo.api_key, CONTENT_FOR_MODEL)
         demo = replace(demo, model_session_id=session_id).remember(settings.home)
@@ -77,7 +77,7 @@ def known(url: str, api_key: str) -> bool:
     return status == http.HTTPStatus.OK
 
 
-def seed(url: str, api_key: str, file: str) -> str:
+def seed(url: str, api_key: str, file: str = CONTENT) -> str:
     """Write what is missing of the file's agent and session; returns the session's id. Repeating it changes nothing."""
     content = json.loads(resources.files("hango.cli").joinpath(file).read_text(encoding="utf-8"))
     with client(url, api_key) as api:

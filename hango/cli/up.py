@@ -46,7 +46,7 @@ def up(
     """Start everything on this machine, with a demo tenant, until Ctrl-C.
 
     An embedded PostgreSQL and Valkey hold the data, below HANGO_HOME; HANGO_DATABASE_URL and HANGO_REDIS_URL name
-    services of your own instead. A second start keeps the data. The small model needs two more Python packages, 140 MB,
+    services of your own instead. A second start keeps the data. The small model needs two more Python packages, 200 MB,
     which `./dev up --demo-model` installs. Example: ./dev up
     """
     started = time.monotonic()

@@ -91,6 +91,7 @@ class Metric(StrEnum):
     TRY_CALL = "hango.context.try.call.duration"
     TRY_RECONCILED = "hango.context.try.reconciled"
     TRY_DRIFT = "hango.context.try.drift"
+    POISON = "hango.queue.poison"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,5 +152,8 @@ COUNTERS: Mapping[Metric, Counter] = {
     Metric.TRY: Counter(unit="{try}", meaning="Tries that ended, by outcome."),
     Metric.TRY_RECONCILED: Counter(
         unit="{try}", meaning="Tries that no worker looked after, by what was done with them."
+    ),
+    Metric.POISON: Counter(
+        unit="{message}", meaning="Messages in Redis that no hango of this version wrote; they were dropped."
     ),
 }

@@ -13,10 +13,11 @@ from dramatiq.asyncio import EventLoopThread, set_event_loop_thread
 from dramatiq.broker import Broker
 from dramatiq.middleware import AsyncIO
 
-from hango import __version__, logs
+from hango import __version__, logs, telemetry
 from hango.config import Settings
 from hango.errors import Unavailable
 from hango.logs import Log
+from hango.telemetry import Metric
 from hango.workers.broker import BlockingRedisBroker, make_broker
 from hango.workers.encoder import DOORBELL, POISON, QUEUE
 from hango.workers.resources import MakePicker, Picker, open_resources
@@ -96,6 +97,7 @@ def add_jobs(broker: BlockingRedisBroker, picker: Picker) -> None:
 
     @dramatiq.actor(broker=broker, queue_name=QUEUE, actor_name=POISON)
     def poison(fingerprint: str, size: int) -> None:
+        telemetry.count(Metric.POISON, {})
         logs.warning(Log.POISON, process=PROCESS, fingerprint=fingerprint, bytes=size)
 
 

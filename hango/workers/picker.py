@@ -41,9 +41,10 @@ class Picker:
         self._looker: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """To be called on the loop of the process."""
+        """Begin with a look: the last worker may have left something. To be called on the loop of the process."""
         self._leases.start()
         self._cancels.start()
+        self._wanted.set()
         self._looker = asyncio.create_task(self._look_when_wanted(), name="picker")
 
     async def ring(self) -> None:

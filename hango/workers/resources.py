@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from hango import telemetry
+from hango.chain import estimator, prices
 from hango.chain.deps import Deps
 from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
 from hango.config import Settings
 from hango.errors import HangoError
+from hango.messages import Usage
 from hango.store.connection import Store
 from hango.workers.broker import Doorbell
 
@@ -57,7 +60,15 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         stack.push_async_callback(providers.close)
         doorbell = Doorbell(settings.redis_url.reveal())
         stack.push_async_callback(doorbell.close)
+        # Tables that are read at their first use, for up to a second: beside the start, not while calls wait.
+        warm = asyncio.create_task(asyncio.to_thread(warm_up))
+        stack.push_async_callback(asyncio.wait, [warm])
         yield Resources(Deps(settings, store, providers, models), doorbell)
+
+
+def warm_up() -> None:
+    estimator.count(["warm"])
+    prices.cost_usd("openai/gpt-4o", Usage())
 
 
 def connections(calls: int) -> int:

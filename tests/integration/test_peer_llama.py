@@ -1,11 +1,12 @@
-"""llama.cpp's own HTTP server as an independent peer: it takes the bodies as they are written, and counts them."""
+"""llama.cpp's own HTTP server as an independent peer: it takes the bodies as they are written, counts and answers."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -16,7 +17,18 @@ from hango.chain.providers.anthropic import AnthropicProvider
 from hango.chain.providers.http import Http
 from hango.chain.providers.openai_compatible import OpenAICompatibleProvider
 from hango.config.values import Secret
-from hango.messages import Block, Message, MessageRole, Request, SystemText, ToolSpec, text_block, tool_result
+from hango.errors import ProviderFailed, ProviderFault, ProviderTimeout
+from hango.messages import (
+    Block,
+    Message,
+    MessageRole,
+    Request,
+    StopReason,
+    SystemText,
+    ToolSpec,
+    text_block,
+    tool_result,
+)
 
 # One server for all tests of this file, whatever the number of workers.
 pytestmark = pytest.mark.xdist_group("llama")
@@ -149,3 +161,83 @@ async def test_the_counter_counts_what_is_sent(llama: str) -> None:
 
     assert again == counted["plain"]
     assert 10 < counted["plain"] < counted["talk"] < counted["tools left out"] < 200
+
+
+ADAPTERS: dict[str, Callable[[Http, str], AnthropicProvider | OpenAICompatibleProvider]] = {
+    "anthropic": lambda http, llama: AnthropicProvider(MODELS, http, llama),
+    "openai": lambda http, llama: OpenAICompatibleProvider(MODELS, http, f"{llama}/v1"),
+}
+adapters = pytest.mark.parametrize("name", ADAPTERS)
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[Http]:
+    made = Http()
+    yield made
+    await made.close()
+
+
+@adapters
+@pytest.mark.parametrize("made", REQUESTS.values(), ids=REQUESTS)
+async def test_a_real_model_answers(llama: str, http: Http, name: str, made: Request) -> None:
+    """Another maker's server with a real model: each request is answered, cut at its two tokens, and counted."""
+    response = await ADAPTERS[name](http, llama).complete(made, deadline=120)
+
+    usage = response.usage
+    assert response.usage_known
+    assert [block.type for block in response.content] in (["text"], ["tool_use"])
+    assert response.stop_reason in (StopReason.MAX_TOKENS, StopReason.END_TURN, StopReason.TOOL_USE)
+    assert 10 < usage.input_tokens + usage.cache_read_tokens < 300
+    assert 1 <= usage.output_tokens <= 3
+
+
+async def test_both_wires_read_the_same_words(llama: str, http: Http) -> None:
+    """The same request over both wires of one server: the same words, as long as the model is not left to chance."""
+    made = request(
+        said(MessageRole.USER, "Say hello."), system=(), params={"temperature": 0, "top_k": 1}, max_output_tokens=8
+    )
+
+    texts = [
+        [block.view.text for block in (await make(http, llama).complete(made, deadline=120)).content]
+        for make in ADAPTERS.values()
+    ]
+
+    assert texts[0] == texts[1] != [""]
+
+
+@adapters
+async def test_a_stop_sequence_ends_the_answer(llama: str, http: Http, name: str) -> None:
+    """What the wire calls a stop sequence is obeyed by another maker's server."""
+    long = request(said(MessageRole.USER, "Count: one, two, three, four."), max_output_tokens=32)
+    stopped = replace(long, params={"temperature": 0, "stop": [" "]})
+
+    response = await ADAPTERS[name](http, llama).complete(stopped, deadline=120)
+
+    assert " " not in "".join(block.view.text or "" for block in response.content).strip()
+    assert response.stop_reason in (StopReason.STOP_SEQUENCE, StopReason.END_TURN)
+
+
+@adapters
+async def test_a_request_over_the_window_is_refused(llama: str, http: Http, name: str) -> None:
+    """More than the model holds is the server's 400, in its own words."""
+    too_long = request(said(MessageRole.USER, "word " * 20_000))
+
+    with pytest.raises(ProviderFailed) as caught:
+        await ADAPTERS[name](http, llama).complete(too_long, deadline=120)
+
+    assert (caught.value.fault, caught.value.http_status) == (ProviderFault.REFUSED, 400)
+    assert "context" in (caught.value.said or "")
+
+
+@adapters
+async def test_after_a_deadline_the_next_call_is_answered(llama: str, http: Http, name: str) -> None:
+    """A call that is ended early leaves a server with one slot in good order."""
+    # Reading it takes longer than that, whatever is answered then; words of its own: nothing of it is remembered.
+    long = request(said(MessageRole.USER, f"{name} and more " * 100), max_output_tokens=100)
+    adapter = ADAPTERS[name](http, llama)
+    with pytest.raises(ProviderTimeout):
+        await adapter.complete(long, deadline=0.1)
+
+    response = await adapter.complete(PLAIN, deadline=120)
+
+    assert response.content

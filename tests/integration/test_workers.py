@@ -301,3 +301,32 @@ async def test_an_end_makes_room_without_a_ring(work_settings: Settings, fake: F
         ended = await asker.until(tries)
 
     assert ([one.status for one in ended], len(fake.seen)) == ([TryStatus.SUCCEEDED] * 5, 5)
+
+
+async def test_a_worker_begins_with_a_look(work_settings: Settings, fake: FakeProvider) -> None:
+    """What waits when a worker starts is claimed without a ring."""
+    async with open_deps(work_settings) as deps:
+        asker = await make_asker(deps, await make_tenant(deps.store))
+        tries = await asker.ask(times=2)
+        async with picking(deps):
+            ended = await asker.until(tries)
+
+    assert [one.status for one in ended] == [TryStatus.SUCCEEDED] * 2
+
+
+async def test_what_was_billed_is_a_lesson(work: Work, fake: FakeProvider, fresh_database: Database) -> None:
+    """The per-model estimator factor is learnt from billed usage, a bill a lesson; an estimate is none."""
+    long = ["nuts and bolts " * 200]
+    asker = await make_asker(work.deps, await make_tenant(work.store), texts=long)
+    fake.answer = in_turn(
+        says(chat("Yes.", usage={"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001})),
+        says(chat("Yes.", usage={})),
+    )
+    for _ in range(2):
+        tries = await asker.ask()
+        await work.picker.ring()
+        await asker.until(tries)
+
+    (learnt,) = rows_of(fresh_database.superuser_dsn, "select model, calls, factor from token_factors")
+    assert (learnt["model"], learnt["calls"]) == (MODEL, 1)
+    assert learnt["factor"] > 1

@@ -40,7 +40,7 @@ def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     log = tmp_path / "api.log"
     log.mkdir()
     with listen("127.0.0.1", 0, tries=1) as found, pytest.raises(Unavailable) as caught:
-        ApiProcess(found, {}, log).load()
+        ApiProcess(tmp_path, {}, found).load()
 
     assert str(caught.value) == f"{log} cannot be used (Is a directory); set HANGO_HOME to a folder of your own."
 

@@ -81,6 +81,17 @@ def test_json_cannot_act_on_a_terminal(terminal: Terminal) -> None:
     assert terminal.shown() == b'{"a":"\\u009b31m \\u202e \\u2066 caf\xc3\xa9"}\n'
 
 
+def test_csv_cannot_act_on_a_terminal(terminal: Terminal, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Values are whole in a pipe; on a terminal what could act in them is shown by its number."""
+    rows = [("a", "b"), (1, 'x\n"\x1b[2J')]
+    with terminal.taking():
+        output.emit_csv(rows)
+    output.emit_csv(rows)
+
+    assert terminal.shown().decode() == 'a,b\n1,"x ⏎ ""⟨U+001B⟩[2J"\n'
+    assert capfdbinary.readouterr().out == b'a,b\n1,"x\n""\x1b[2J"\n'
+
+
 def test_another_encoding_shows_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal that is not UTF-8 shows by number what it cannot write."""
     monkeypatch.setenv("TERM", "dumb")

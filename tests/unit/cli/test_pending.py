@@ -137,3 +137,20 @@ def test_ctrl_c_without_a_terminal() -> None:
 
     said = f"hango: the try was not waited for and goes on.\n  {LOOK}\n"
     assert (process.returncode, out, err.decode()) == (3, b"", said)
+
+
+def test_ctrl_c_while_the_request_is_out() -> None:
+    """Ctrl-C before the API has answered: the try may have been accepted, and the command that tells is named."""
+    with (
+        serving({POST: Answer(b"", seconds=60)}) as api,
+        terminal("context", "try", "--session", SESSION, HANGO_API_URL=api.url, HANGO_API_KEY=KEY) as seen,
+    ):
+        api.until(POST)
+        seen.interrupt()
+        code, out = seen.ended()
+
+    assert (code, out) == (3, "")
+    assert seen.last_lines()[-2:] == [
+        "hango: stopped while the try was being sent: it may have been accepted.",
+        f"  see whether it was: {own_command()} context tries --session {SESSION}",
+    ]

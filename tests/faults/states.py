@@ -1,0 +1,357 @@
+"""Every order of events that a try may meet, one after the other, against the real functions and a real PostgreSQL.
+
+    python -m tests.faults.states [--sequences N] [--seed S]
+
+After every event the rules I1 to I7 of docs/faults.md are looked at; in the end every try must have ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+import hypothesis
+from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+
+from hango.errors import Invalid, QuotaExceeded
+from tests import services
+from tests.conftest import Database
+from tests.faults.report import Figure, exactly, told
+from tests.faults.run import Run
+from tests.faults.try_world import CAP, QUOTAS, Claim, Fact, Facts, Wish, World
+from tests.tries import ACTUAL, REFUSED, RESERVED, SUCCEEDED, TIMED_OUT
+
+STEPS: Final = 40
+OUTCOMES: Final = (SUCCEEDED, REFUSED, TIMED_OUT)
+LEASE_OVER: Final = "lease_until = clock_timestamp() - interval '1 s' where status = 'running'"
+QUEUE_OVER: Final = "queue_expires_at = clock_timestamp() - interval '1 s' where status = 'queued'"
+PAUSE_OVER: Final = "not_before = clock_timestamp() where status = 'queued' and not_before is not null"
+
+tenants = st.sampled_from(range(len(QUOTAS)))
+wishes = st.builds(
+    lambda tenant, count, key: Wish(tenant, max(1, count), count > 0, key),
+    tenants,
+    st.integers(0, 3),
+    st.sampled_from([None, None, "a", "b"]),
+)
+
+
+class Life(RuleBasedStateMachine):
+    """A life of some tries. The handles of workers that died, fell silent or were overtaken stay in play."""
+
+    world: ClassVar[World]
+    states: ClassVar[Counter[str]]
+
+    made = Bundle("made")
+    claimed = Bundle("claimed")
+    calling = Bundle("calling")
+    turned_away = Bundle("turned_away")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = Facts({}, {}, {})
+        self.known: dict[UUID, int] = {}  # accepted tries: of which tenant
+        self.keys: dict[tuple[int, str], tuple[bytes, UUID]] = {}
+        self.calls: Counter[UUID] = Counter()  # that a provider took
+        self.corrected: Counter[UUID] = Counter()
+        self.ended: dict[UUID, Fact] = {}
+
+    @initialize()
+    def begin(self) -> None:
+        self.world.clear()
+        self.seen = self.world.facts()
+
+    @rule(target=made, wish=wishes)
+    def admit(self, wish: Wish) -> MultipleResults[UUID]:
+        """A POST, perhaps a repeated one."""
+        first = self.keys.get((wish.tenant, wish.key)) if wish.key else None
+        try:
+            resource_id, ids = self.world.admit(wish)
+        except QuotaExceeded:
+            assert first is None
+            assert not self._fits(wish), "refused although there is quota"
+            return multiple()
+        except Invalid:
+            assert first is not None
+            assert first[0] != wish.hash, "a repeated request was refused"
+            return multiple()
+        if first is not None:
+            assert (first, ids) == ((wish.hash, resource_id), []), "a repeated request made something"
+            return multiple()
+        assert self._fits(wish), "accepted without quota"
+        if wish.key:
+            self.keys[wish.tenant, wish.key] = wish.hash, resource_id
+        self.known |= dict.fromkeys(ids, wish.tenant)
+        return multiple(*ids)
+
+    @rule(target=claimed, most=st.integers(1, 3))
+    def claim(self, most: int) -> MultipleResults[Claim]:
+        return multiple(*self._claim(most))
+
+    @rule(target=calling, claim=claimed)
+    def call(self, claim: Claim) -> MultipleResults[Claim]:
+        """The mark, and a provider that takes the call."""
+        if not self._mark(claim):
+            return multiple()
+        self.calls[claim.id] += 1
+        return multiple(claim)
+
+    @rule(target=turned_away, claim=claimed)
+    def call_in_vain(self, claim: Claim) -> MultipleResults[Claim]:
+        """The mark, and a provider that does not take the call."""
+        return multiple(claim) if self._mark(claim) else multiple()
+
+    @rule(claim=claimed)
+    def mark_and_die(self, claim: Claim) -> None:
+        """The mark is written, its confirmation lost: no call."""
+        self._mark(claim)
+
+    @rule(claim=st.one_of(claimed, calling))
+    def beat(self, claim: Claim) -> None:
+        fact = self.seen.tries[claim.id]
+        has_it = fact.status == "running" and fact.attempt == claim.claimed.attempt
+        assert self.world.renew(claim) == (fact.cancelling if has_it else None), "a worker was told wrong of its claim"
+
+    @rule(claim=calling, outcome=st.sampled_from(OUTCOMES))
+    def settle(self, claim: Claim, outcome: Any) -> None:
+        """Twice, as after a lost confirmation; a claim that was given up as lost may still bring its figures."""
+        done = self.world.settle(claim, outcome)
+        assert not self.world.settle(claim, outcome), "settled twice"
+        if done or outcome is TIMED_OUT:
+            return
+        for _ in range(2):
+            self.corrected[claim.id] += self.world.correct(claim, ACTUAL)
+
+    @rule(claim=turned_away, seconds=st.sampled_from([0.0, 30.0]))
+    def defer(self, claim: Claim, seconds: float) -> None:
+        """Twice, as after a lost confirmation. When it may not wait again, it ends."""
+        done = self.world.defer(claim, seconds)
+        assert not self.world.defer(claim, seconds), "deferred twice"
+        if not done:
+            self.world.settle(claim, REFUSED)
+
+    @rule(id=made)
+    def cancel(self, id: UUID) -> None:
+        self.world.cancel(self.known[id], try_id=id)
+
+    @rule(id=made)
+    def cancel_batch(self, id: UUID) -> None:
+        batch_id = self.seen.tries[id].batch_id
+        if batch_id is not None:
+            self.world.cancel(self.known[id], batch_id=batch_id)
+
+    @rule(tenant=tenants)
+    def cancel_session(self, tenant: int) -> None:
+        self.world.cancel(tenant, session_id=self.world.session(tenant))
+
+    @rule(tenant=tenants, id=made)
+    def cancel_of_others(self, tenant: int, id: UUID) -> None:
+        """Somebody tries it with the id of another tenant."""
+        if tenant != self.known[id]:
+            self.world.cancel(tenant, try_id=id)
+            assert self.world.facts().tries == self.seen.tries, "another tenant's try was changed"
+
+    @rule(id=made)
+    def lease_ends(self, id: UUID) -> None:
+        self.world.turn(LEASE_OVER, id)
+
+    @rule(id=made)
+    def time_in_queue_ends(self, id: UUID) -> None:
+        self.world.turn(QUEUE_OVER, id)
+
+    @rule(id=made)
+    def pause_ends(self, id: UUID) -> None:
+        self.world.turn(PAUSE_OVER, id)
+
+    @rule()
+    def reconcile(self) -> None:
+        self.world.reconcile()
+
+    @rule(target=claimed)
+    def take_over(self) -> MultipleResults[Claim]:
+        """A worker claims and stalls before the call, another claims what was rescued: both go on."""
+        first = self._claim(1)
+        if first:
+            self.world.turn(LEASE_OVER, first[0].id)
+            self.world.reconcile()
+            self.seen = self.world.facts()
+        return multiple(*first, *self._claim(1))
+
+    @rule(claim=calling)
+    def fall_silent_in_call(self, claim: Claim) -> None:
+        """The worker may come back with its answer, and then finds that the try was given up."""
+        self.world.turn(LEASE_OVER, claim.id)
+        self.world.reconcile()
+
+    @invariant()
+    def rules_hold(self) -> None:
+        facts = self.world.facts()
+        self._look(facts)
+        self.seen = facts
+
+    def teardown(self) -> None:
+        """Every try ends, whoever died: I2."""
+        for _ in range(2):  # what is rescued in the first round runs out of time in the second
+            every = list(self.known)
+            self.world.turn(LEASE_OVER, *every)
+            self.world.turn(QUEUE_OVER, *every)
+            self.world.reconcile()
+        facts = self.world.facts()
+        self._look(facts)
+        assert [one for one in facts.tries.values() if one.live] == [], "I2: a try did not end"
+        assert self.world.drift() == (0, 0), "the check of the product found a fault that is none"
+
+    def _fits(self, wish: Wish) -> bool:
+        limit = QUOTAS[wish.tenant]
+        used, reserved = self.seen.ledgers.get(self.world.tenant(wish.tenant), (0, 0))
+        return limit is None or used + reserved + wish.count * RESERVED <= limit
+
+    def _claim(self, most: int) -> list[Claim]:
+        """The fair pick, held against what was there before it."""
+        waiting, running = self.seen.waiting(), self.seen.running
+        found = self.world.claim(most)
+        if not found:
+            assert not waiting, "nothing was claimed although something waited"
+            return []
+        (chosen,) = {claim.claimed.tenant_id for claim in found}
+        assert chosen in waiting, "claimed what could not be"
+        assert running(chosen) == min(map(running, waiting)), "not the tenant with the fewest running"
+        ready = sum(one.claimable for one in self.seen.tries.values() if one.tenant_id == chosen)
+        assert len(found) == min(most, CAP - running(chosen), ready), "claimed too many or too few"
+        for claim in found:
+            assert claim.claimed.attempt == self.seen.tries[claim.id].attempt + 1
+        return found
+
+    def _mark(self, claim: Claim) -> bool:
+        """Whether a call may begin. A worker that may not ends what is to be cancelled; nothing else comes of that."""
+        before = self.seen.tries[claim.id]
+        if self.world.mark(claim):
+            assert before.attempt == claim.claimed.attempt, "an older claim may call"
+            assert (before.called, before.cancelling, before.silent) == (False, False, False), (
+                "a call against its rules"
+            )
+            return True
+        if self.world.end_cancelled(claim):
+            assert before.cancelling, "cancelled although nobody asked"
+        return False
+
+    def _look(self, facts: Facts) -> None:
+        assert self.known.keys() == facts.tries.keys(), "I1: accepted tries are not those in the table"
+        assert all(times <= 1 for times in self.calls.values()), "I3: a provider took two calls of one try"
+        assert all(times <= 1 for times in self.corrected.values()), "a bill was corrected twice"
+        for id, fact in facts.tries.items():
+            self.states[fact.status] += 1
+            self._look_at(id, fact)
+        for number, limit in enumerate(QUOTAS):
+            own = [one for one in facts.tries.values() if one.tenant_id == self.world.tenant(number)]
+            used, reserved = facts.ledgers.get(self.world.tenant(number), (0, 0))
+            assert used == sum(sum(one.bills) for one in own), "I5: used is not the sum of the bills"
+            assert reserved == sum(one.reserved for one in own if one.live), "I5: reserved is not what is under way"
+            assert limit is None or used + reserved <= limit, "I5: more than the quota"
+        for batch_id, batch in facts.batches.items():
+            live = sum(one.live for one in facts.tries.values() if one.batch_id == batch_id)
+            assert batch == (live, live == 0), "a batch counts wrong"
+
+    def _look_at(self, id: UUID, fact: Fact) -> None:
+        assert fact.accepted == 1, "I6: not one event for an accepted try"
+        assert fact.finished == (not fact.live), "I6: not one event for an end"
+        assert len(fact.bills) == (fact.called and not fact.live), "I4: billed, and not called, or the reverse"
+        assert self.calls[id] == 0 or fact.called, "I4: a call that a provider took is not known"
+        assert fact.answers == (fact.called and not fact.live), "an answer without a call, or the reverse"
+        if fact.live:
+            assert id not in self.ended, "I7: an end was undone"
+            return
+        assert fact.called or fact.error_code in ("cancelled", "queue_expired", "worker_lost"), "a wrong reason"
+        first = self.ended.setdefault(id, fact)
+        assert fact.whole == first.whole, "I7: a try changed after its end"
+        if fact.bills != first.bills or fact.estimated != first.estimated:
+            late = (fact.status, first.estimated, fact.estimated, self.corrected[id])
+            assert late == ("lost", True, False, 1), "I7: a bill changed that was final"
+
+
+def explore(database: Database, *, sequences: int, seed: int, shrink: bool = True) -> Counter[str]:
+    """Run so many lives. Returns how often a try was seen in which status; fails with the seed in a note."""
+    with World(database) as world:
+        states: Counter[str] = Counter()
+        machine: type[Life] = type("Life", (Life,), {"world": world, "states": states})
+        hypothesis.seed(seed)(machine)
+        settings = hypothesis.settings(
+            max_examples=sequences,
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
+            report_multiple_bugs=False,
+            print_blob=False,
+            database=None,
+        )
+        try:
+            run_state_machine_as_test(machine, settings=settings)  # type: ignore[no-untyped-call]
+        except BaseException as error:
+            error.add_note(f"Again: python -m tests.faults.states --sequences {sequences} --seed {seed}")
+            raise
+        return states
+
+
+@contextmanager
+def own_database() -> Iterator[Database]:
+    """A migrated database on services of its own."""
+    run = services.Run.begin()
+    try:
+        found = run.services()
+        name = f"hango_{secrets.token_hex(8)}"
+        services.clone_database(found, name)
+        yield Database.of(found, name)
+    finally:
+        run.end()
+
+
+async def states(run: Run) -> Sequence[Figure]:
+    """F3: as many lives as there is time for."""
+    until = time.monotonic() + run.seconds(150)
+    chance = run.random("states")
+    found: Counter[str] = Counter()
+    lives = 0
+    with own_database() as database:
+        while lives == 0 or time.monotonic() < until:
+            found += await asyncio.to_thread(explore, database, sequences=100, seed=chance.randrange(2**32))
+            lives += 100
+    return [
+        told("lives", lives),
+        told("tries looked at, after every event", found.total()),
+        exactly("statuses seen", len(found), 8),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.states")
+    parser.add_argument("--sequences", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    asked = parser.parse_args()
+    began = time.monotonic()
+    with own_database() as database:
+        found = explore(database, sequences=asked.sequences, seed=asked.seed)
+    print(f"seed {asked.seed}: {asked.sequences} lives in {time.monotonic() - began:.0f} s; seen {dict(found)}")
+
+
+if __name__ == "__main__":
+    main()
