@@ -78,9 +78,7 @@ async def base_now(
         # Overrides of messages are of the run's own session; a subagent's has other messages of these numbers.
         own = tuple(one for one in start.overrides if one.scope is OverrideScope.AGENT)
         end = await sessions.end_of(scope, conversation.session_id)
-        made = replace(
-            start, session_id=conversation.session_id, through_seq=end, summary=None, skill_version_id=skill
-        )
+        made = replace(start, session_id=conversation.session_id, through_seq=end, summary=None, skill_version_id=skill)
         return context_bases.with_overrides(made, own)
     session = await sessions.get(scope, conversation.session_id)
     if session is None:

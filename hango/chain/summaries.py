@@ -87,7 +87,11 @@ def covered(draft: Draft, bodies: Bodies, through_seq: int) -> Covered:
 def summarizer(state: State, draft: Draft, what: Covered) -> tuple[State, Draft]:
     """The call that asks for the summary: the agent's model, no tools, one message."""
     agent = replace(
-        state.agent, system=(), tools=(), params={}, max_output_tokens=min(MAX_OUTPUT_TOKENS, state.agent.max_output_tokens)
+        state.agent,
+        system=(),
+        tools=(),
+        params={},
+        max_output_tokens=min(MAX_OUTPUT_TOKENS, state.agent.max_output_tokens),
     )
     text = f"{what.text}\n\n{TASK}"
     item = replace_item(digest(MessageRole.USER, (text_block(text),), None), seq=EXTRA_SEQ)
@@ -119,4 +123,3 @@ def _middle_out(text: str) -> str:
         return text
     half = MAX_SHOWN_CHARS // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
-

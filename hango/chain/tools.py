@@ -17,6 +17,5 @@ def allowed(state: State, tools: Iterable[ToolSpec]) -> list[ToolSpec]:
     return [
         tool
         for tool in tools
-        if (names is None or tool.name in names)
-        and (narrowed is None or tool.name in narrowed or tool.name in ALWAYS)
+        if (names is None or tool.name in names) and (narrowed is None or tool.name in narrowed or tool.name in ALWAYS)
     ]

@@ -90,7 +90,10 @@ def from_json(text: str) -> tuple[tuple[SavedOverride, ...], str]:
 
 def to_json(overrides: Sequence[SavedOverride]) -> str:
     """The text of which `from_json` makes them again."""
-    items = [(one.part, one.action, one.replacement, one.against, one.scope, one.created_by, one.created_at) for one in overrides]
+    items = [
+        (one.part, one.action, one.replacement, one.against, one.scope, one.created_by, one.created_at)
+        for one in overrides
+    ]
     return msgspec.json.encode(items).decode()
 
 

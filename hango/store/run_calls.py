@@ -83,9 +83,7 @@ async def find_open(scope: Scope, run_id: RunID) -> OpenCall | None:
 
 async def last_stop_reason(scope: Scope, run_id: RunID, session_id: UUID) -> StopReason | None:
     """How the last call of a run's conversation ended."""
-    found = await rows.last_stop_reason(
-        scope.conn, tenant_id=scope.tenant_id, run_id=run_id, session_id=session_id
-    )
+    found = await rows.last_stop_reason(scope.conn, tenant_id=scope.tenant_id, run_id=run_id, session_id=session_id)
     return None if found is None else StopReason(found)
 
 

@@ -105,5 +105,3 @@ async def _tools(running: Running, scope: Scope, conversation: Conversation) -> 
 async def _end_for_client(running: Running, scope: Scope, stop_reason: StopReason | None) -> None:
     claimed = running.claimed
     await runs.end(scope, claimed.id, claimed.attempt, RunStatus.REQUIRES_ACTION, stop_reason=stop_reason)
-
-

@@ -33,9 +33,7 @@ async def compact(running: Running, planned: NextCall) -> bool:
         nonlocal saved
         text = text_of(response)
         if not is_blank(text):
-            await sessions.set_summary(
-                scope, planned.base.session_id, text, through, estimator.text_tokens(text)
-            )
+            await sessions.set_summary(scope, planned.base.session_id, text, through, estimator.text_tokens(text))
             saved = True
 
     try:

@@ -116,7 +116,9 @@ async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
     text = "\n\n".join(said).strip()
     if not text:
         return Outcome("The subagent gave no answer.", is_error=True)
-    return Outcome(text if ended.stop_reason is not StopReason.MAX_TOKENS else f"{text}\n[cut: the answer was too long]")
+    return Outcome(
+        text if ended.stop_reason is not StopReason.MAX_TOKENS else f"{text}\n[cut: the answer was too long]"
+    )
 
 
 def _log(event: Log, error: Exception, claimed: ClaimedRun) -> None:

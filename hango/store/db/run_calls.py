@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_run_call', 'find_open_call', 'hold_tokens', 'list_run_calls', 'settle_run_call', 'sum_run_tokens']
+__all__ = ['add_run_call', 'find_open_call', 'hold_tokens', 'last_stop_reason', 'list_run_calls', 'settle_run_call', 'sum_run_tokens']
 
 
 ADD_RUN_CALL = """\
@@ -232,5 +232,31 @@ async def sum_run_tokens(
     """What the calls of a run were billed at."""
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(SUM_RUN_TOKENS, {"tenant_id": tenant_id, "run_id": run_id})
+    return await cursor.fetchone()
+
+
+LAST_STOP_REASON = """\
+select stop_reason
+from run_calls
+where tenant_id = %(tenant_id)s
+  and run_id = %(run_id)s
+  and session_id = %(session_id)s
+  and purpose <> 'summary'
+  and stop_reason is not null
+order by n desc
+limit 1
+"""
+
+
+async def last_stop_reason(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    run_id: UUID,
+    session_id: UUID,
+) -> str | None:
+    """How the last call of a conversation ended."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(LAST_STOP_REASON, {"tenant_id": tenant_id, "run_id": run_id, "session_id": session_id})
     return await cursor.fetchone()
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['create_session', 'create_summary', 'delete_session', 'get_session', 'list_sessions', 'use_summary']
+__all__ = ['create_session', 'create_summary', 'delete_session', 'get_session', 'get_session_end', 'list_sessions', 'use_summary']
 
 
 GET_SESSION = """\
@@ -194,4 +194,23 @@ async def use_summary(
     """Put a summary in force."""
     cursor = conn.cursor()
     await cursor.execute(USE_SUMMARY, {"summary_id": summary_id, "tenant_id": tenant_id, "session_id": session_id})
+
+
+GET_SESSION_END = """\
+select last_seq
+from sessions
+where tenant_id = %(tenant_id)s and id = %(id)s and deleted_at is null
+"""
+
+
+async def get_session_end(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+) -> int | None:
+    """The last seq of a session that is not deleted, of a subagent's too."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(GET_SESSION_END, {"tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
 
