@@ -28,7 +28,7 @@ from hango.domain import RunID, RunStatus, Session
 from hango.errors import Detail, Invalid, NotFound
 from hango.messages import Block, MessageRole, StopReason, content_json, read_content
 from hango.runs import OPEN, NewRun, Run, RunError
-from hango.store import context_bases, idempotency_keys, messages, runs, tries, usage
+from hango.store import context_bases, context_overrides, idempotency_keys, messages, runs, usage
 from hango.store.connection import Scope
 from hango.store.ids import new_id
 from hango.store.messages import NewMessage
@@ -137,7 +137,7 @@ async def _accept(call: Call[Session, RunIn, WaitQuery], said: tuple[Block, ...]
     repeatable = idempotency.read(call)
     run_id = RunID(new_id())
     async with call.deps.store.begin(call.principal) as scope:
-        await tries.hold_session(scope, call.target.id)
+        await context_overrides.hold_session(scope, call.target.id)
         if repeatable is not None:
             first = await idempotency_keys.take(scope, repeatable.key, repeatable.request_hash, run_id)
             if first != run_id:
