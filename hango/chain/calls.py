@@ -88,8 +88,14 @@ async def base_now(
 
 async def next_call(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False) -> NextCall:
     """The call that the base makes. Raises Invalid when a provider would refuse it."""
+    call = await read_call(scope, deps, base, is_child=is_child)
+    check_sendable(deps, call.drafted)
+    return call
+
+
+async def read_call(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False) -> NextCall:
+    """The call that the base makes, whether or not a provider would take it."""
     drafted = await draft(scope, deps, base, is_child=is_child)
-    check_sendable(deps, drafted)
     return NextCall(base, drafted, await load_bodies(scope, drafted))
 
 

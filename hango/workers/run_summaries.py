@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hango import logs
 from hango.chain import estimator, summaries
 from hango.chain.calls import NextCall
-from hango.chain.request_hash import request_sha256
+from hango.chain.summary_calls import summary_call, text_of
 from hango.domain import Purpose, RunStatus
 from hango.logs import Log
 from hango.messages import Response, is_blank
@@ -44,15 +42,3 @@ async def compact(running: Running, planned: NextCall) -> bool:
         logs.warning(Log.SUMMARY_FAILED, ended, process="worker", run_id=running.claimed.id)
     return saved
 
-
-def summary_call(planned: NextCall, through_seq: int) -> NextCall:
-    """The call that asks for the summary of a base's history up to a message."""
-    what = summaries.covered(planned.drafted.draft, planned.bodies, through_seq)
-    state, draft = summaries.summarizer(planned.drafted.state, planned.drafted.draft, what)
-    drafted = replace(planned.drafted, state=state, draft=draft, sha256=request_sha256(state, draft))
-    return replace(planned, drafted=drafted, bodies={})
-
-
-def text_of(response: Response) -> str:
-    """The text of an answer, without its thinking."""
-    return "\n\n".join(block.view.text or "" for block in response.content if block.type == "text").strip()
