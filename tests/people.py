@@ -115,9 +115,37 @@ async def path_of(row: Row, person: Person) -> str:
         agent = await person.agent()
         path = path.replace("{agent_id}", agent["id"])
         if "{session_id}" in path:
-            messages = [{"role": "user", "content": "Hello."}]
-            path = path.replace("{session_id}", (await person.session(agent["id"], messages=messages))["id"])
+            path = path.replace("{session_id}", (await a_session(person, agent["id"]))["id"])
+    for param, start in STARTS.items():
+        if param in path:
+            session = await a_session(person, (await person.agent())["id"])
+            path = path.replace(param, (await start(person, session["id"]))["id"])
     return path
+
+
+async def a_session(person: Person, agent_id: str) -> dict[str, Any]:
+    """One that a model could answer."""
+    return await person.session(agent_id, messages=[{"role": "user", "content": "Hello."}])
+
+
+async def a_try(person: Person, session_id: str, **body: Any) -> dict[str, Any]:
+    """A try that waits: nobody works in the tests of the API, unless they say so."""
+    return _accepted(await person.post(f"/v1/sessions/{session_id}/context/try", json=body))
+
+
+async def a_batch(person: Person, session_id: str, **body: Any) -> dict[str, Any]:
+    return _accepted(
+        await person.post(f"/v1/sessions/{session_id}/context/try-batches", json={"variants": [{}], **body})
+    )
+
+
+def _accepted(reply: httpx2.Response) -> dict[str, Any]:
+    assert reply.status_code == 202, reply.text
+    made: dict[str, Any] = reply.json()
+    return made
+
+
+STARTS = {"{try_id}": a_try, "{batch_id}": a_batch}
 
 
 def is_problem(reply: httpx2.Response) -> bool:

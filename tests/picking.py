@@ -95,7 +95,7 @@ class Asker:
     async def ask(self, variant: Variant = PLAIN, times: int = 1, **limits: Any) -> list[TryID]:
         """Single tries, accepted as a POST does."""
         async with self.deps.store.begin(self.principal) as scope:
-            planned = await rules.plan(scope, self.deps, self.session_id, [variant])
+            planned = await rules.plan(self.deps, await rules.gather(scope, self.deps, self.session_id, [variant]))
             base_id = await context_bases.find_or_create(scope, planned.base)
             made: list[TryID] = []
             for _ in range(times):
@@ -105,7 +105,7 @@ class Asker:
 
     async def ask_batch(self, variants: Sequence[Variant], repeats: int = 1, **limits: Any) -> list[TryID]:
         async with self.deps.store.begin(self.principal) as scope:
-            planned = await rules.plan(scope, self.deps, self.session_id, variants)
+            planned = await rules.plan(self.deps, await rules.gather(scope, self.deps, self.session_id, variants))
             base_id = await context_bases.find_or_create(scope, planned.base)
             admitted = await self._admitted(scope, planned.requests, repeats, **limits)
             batch_id, count = BatchID(new_id()), len(variants) * repeats

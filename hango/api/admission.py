@@ -54,7 +54,8 @@ async def admit(call: Call[Session, Any, Any], wanted: Wanted) -> UUID:
             known = await idempotency_keys.find(scope, repeatable.key, repeatable.request_hash)
             if known is not None:
                 return known
-        plan = await planning.plan(scope, call.deps, call.target.id, wanted.variants)
+        gathered = await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=wanted.is_batch)
+    plan = await planning.plan(call.deps, gathered)
     resource_id = new_id()
     async with call.deps.store.begin(call.principal) as scope:
         await tries.hold_session(scope, call.target.id)

@@ -16,6 +16,7 @@ from hango import logs
 from hango.api import auth, authz, bodies
 from hango.api.errors import as_response, problem
 from hango.api.fields import Body, Query
+from hango.api.headers import Header
 from hango.api.limits import Limiter, OverLimit
 from hango.api.waiters import Waiters
 from hango.chain.deps import Deps
@@ -97,6 +98,8 @@ class Row:
     takes: str | None = None
     media_type: str = JSON
     also: tuple[int, ...] = ()  # other statuses of success, with the same body
+    asks: tuple[Header, ...] = ()  # headers of a request, beside its key
+    gives: tuple[Header, ...] = ()  # headers of its success, beside those of every answer
     refuses: tuple[int, ...] = ()  # statuses of refusal beside those that follow from the row
 
 

@@ -20,6 +20,7 @@ UNAVAILABLE_RETRY_SECONDS = 2
 TITLES: Mapping[int, str] = {
     200: "OK",
     201: "Created",
+    202: "Accepted",
     204: "No Content",
     400: "Bad Request",
     401: "Unauthorized",

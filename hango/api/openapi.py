@@ -14,6 +14,7 @@ from hango import __version__
 from hango.api.authz import MEMBER, PUBLIC
 from hango.api.endpoint import JSON, Row
 from hango.api.errors import PROBLEM_JSON, TITLES, ProblemDocument
+from hango.api.headers import LOCATION, RETRY_AFTER, Header
 
 REF = "#/components/schemas/{model}"
 ABOUT = (
@@ -86,7 +87,7 @@ def _operation(row: Row, bodies: dict[type[BaseModel], Schema], replies: dict[An
         "operationId": row.handler.__name__,
         "summary": row.summary,
         "tags": [tag(row)],
-        "parameters": [*_path_parameters(row), *_query_parameters(row)],
+        "parameters": [*_path_parameters(row), *_query_parameters(row), *_header_parameters(row)],
         "responses": _responses(row, replies),
         "security": [] if row.access is PUBLIC else [{"apiKey": []}],
     }
@@ -122,6 +123,17 @@ def _query_parameters(row: Row) -> list[Schema]:
     ]
 
 
+def _header_parameters(row: Row) -> list[Schema]:
+    return [
+        {"name": one.name, "in": "header", "required": False, "description": one.description, "schema": {**one.schema}}
+        for one in row.asks
+    ]
+
+
+def _headers(*headers: Header) -> Schema:
+    return {one.name: {"description": one.description, "schema": {**one.schema}} for one in headers}
+
+
 def _without_null(schema: Schema) -> Schema:
     """A query parameter that may be left out is not null: it is not there."""
     rest = {_BOUNDS.get(key, key): value for key, value in schema.items() if key != "anyOf"}
@@ -141,8 +153,8 @@ def _responses(row: Row, replies: dict[Any, Schema]) -> Schema:
             schemas = [replies[one] for one in reply_types(row)]
             schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
             answer["content"] = {row.media_type: {"schema": schema}}
-        if status == 201:
-            answer["headers"] = {"Location": {"schema": {"type": "string"}}}
+        if given := (LOCATION, *row.gives) if status == 201 else row.gives:
+            answer["headers"] = _headers(*given)
         made[str(status)] = answer
     for status in refusals(row):
         answer = {
@@ -150,7 +162,7 @@ def _responses(row: Row, replies: dict[Any, Schema]) -> Schema:
             "content": {PROBLEM_JSON: {"schema": replies[ProblemDocument]}},
         }
         if status in (429, 503):
-            answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+            answer["headers"] = _headers(RETRY_AFTER)
         made[str(status)] = answer
     return made
 

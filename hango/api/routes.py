@@ -40,6 +40,15 @@ from hango.api.authz import (
 )
 from hango.api.endpoint import Endpoint, Row
 from hango.api.fields import PageQuery, SearchQuery
+from hango.api.headers import (
+    ETAG,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    LOCATION,
+    PREFER,
+    PREFERENCE_APPLIED,
+    RETRY_AFTER,
+)
 from hango.api.listing import Listing
 from hango.api.try_replies import BatchCheckOut, BatchOut, TryOut
 from hango.api.waiting import WaitQuery
@@ -51,6 +60,9 @@ SESSION = "/v1/sessions/{session_id}"
 TRY = "/v1/tries/{try_id}"
 BATCH = "/v1/try-batches/{batch_id}"
 CONTEXT = (Snapshot, FullPart, context.ProviderRequest)
+STARTS = (IDEMPOTENCY_KEY, PREFER)
+STARTED = (LOCATION, PREFERENCE_APPLIED, RETRY_AFTER)
+WAITED = (PREFERENCE_APPLIED, RETRY_AFTER)
 
 # fmt: off
 ROUTES: tuple[Row, ...] = (
@@ -90,33 +102,36 @@ ROUTES: tuple[Row, ...] = (
         CONTEXT, context.PreviewIn, query=context.ContextQuery),
 
     Row("GET", AGENT + "/context-overrides", READ_AGENT, context_overrides.show_agent_overrides,
-        "The agent's saved overrides of system and tool parts", context_overrides.OverridesOut),
+        "The agent's saved overrides of system and tool parts", context_overrides.OverridesOut, gives=(ETAG,)),
     Row("PUT", AGENT + "/context-overrides", WRITE_AGENT, context_overrides.put_agent_overrides,
         "Replace them; an empty list clears", context_overrides.OverridesOut,
-        context_overrides.OverridesIn, query=context_overrides.OverridesQuery, refuses=(412,)),
+        context_overrides.OverridesIn, query=context_overrides.OverridesQuery, refuses=(412,), asks=(IF_MATCH,),
+        gives=(ETAG,)),
     Row("GET", SESSION + "/context-overrides", READ_SESSION, context_overrides.show_session_overrides,
-        "The session's saved overrides of messages and the summary", context_overrides.OverridesOut),
+        "The session's saved overrides of messages and the summary", context_overrides.OverridesOut, gives=(ETAG,)),
     Row("PUT", SESSION + "/context-overrides", WRITE_SESSION, context_overrides.put_session_overrides,
         "Replace them; an empty list clears", context_overrides.OverridesOut,
-        context_overrides.OverridesIn, query=context_overrides.OverridesQuery, refuses=(412,)),
+        context_overrides.OverridesIn, query=context_overrides.OverridesQuery, refuses=(412,), asks=(IF_MATCH,),
+        gives=(ETAG,)),
 
     Row("POST", SESSION + "/context/try", READ_SESSION, tries.start_try, "Try a changed context with one model call",
-        TryOut, tries.TryIn, query=WaitQuery, status=202, also=(200,), refuses=(402,)),
+        TryOut, tries.TryIn, query=WaitQuery, status=202, also=(200,), refuses=(402,), asks=STARTS, gives=STARTED),
     Row("GET", SESSION + "/tries", READ_SESSION, tries.list_tries, "List a session's tries, without texts and answers",
         Listing[TryOut], query=PageQuery),
-    Row("GET", TRY, READ_TRY, tries.show_try, "A try, or its end when it comes in time", TryOut, query=WaitQuery),
+    Row("GET", TRY, READ_TRY, tries.show_try, "A try, or its end when it comes in time", TryOut, query=WaitQuery,
+        asks=(PREFER,), gives=WAITED),
     Row("POST", TRY + "/cancel", READ_TRY, tries.cancel_try, "Cancel a try", TryOut, also=(202,)),
     Row("POST", SESSION + "/context/try-batches", READ_SESSION, try_batches.start_batch,
         "Try many variants of a context, all on one base", (BatchOut, BatchCheckOut), try_batches.BatchIn,
-        query=try_batches.BatchQuery, status=202, also=(200,), refuses=(402,)),
+        query=try_batches.BatchQuery, status=202, also=(200,), refuses=(402,), asks=STARTS, gives=STARTED),
     Row("GET", SESSION + "/try-batches", READ_SESSION, try_batches.list_batches, "List a session's batches",
         Listing[BatchOut], query=PageQuery),
     Row("GET", BATCH, READ_BATCH, try_batches.show_batch, "A batch, or its end when it comes in time",
-        BatchOut, query=WaitQuery),
+        BatchOut, query=WaitQuery, asks=(PREFER,), gives=WAITED),
     Row("POST", BATCH + "/cancel", READ_BATCH, try_batches.cancel_batch, "Cancel what of a batch has not ended",
         BatchOut, also=(202,)),
-    Row("GET", BATCH + "/tries", READ_BATCH, try_batches.list_tries, "List a batch's tries, without texts and answers",
-        Listing[TryOut], query=PageQuery),
+    Row("GET", BATCH + "/tries", READ_BATCH, try_batches.list_batch_tries,
+        "List a batch's tries, without texts and answers", Listing[TryOut], query=PageQuery),
 
     Row("GET", "/v1/api-keys", MEMBER, api_keys.list_keys, "List API keys: the own ones, for an admin all",
         Listing[api_keys.KeyOut], query=PageQuery),

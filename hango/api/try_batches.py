@@ -97,7 +97,7 @@ async def list_batches(call: Call[Session, None, PageQuery]) -> Listing[BatchOut
     return Listing(shown, page.next_cursor)
 
 
-async def list_tries(call: Call[TryBatch, None, PageQuery]) -> Listing[TryOut]:
+async def list_batch_tries(call: Call[TryBatch, None, PageQuery]) -> Listing[TryOut]:
     query, batch = call.query, call.target
     async with call.deps.store.read(call.principal) as scope:
         page = await tries.list_all(scope, batch.session_id, batch_id=batch.id, limit=query.limit, cursor=query.cursor)
@@ -106,8 +106,9 @@ async def list_tries(call: Call[TryBatch, None, PageQuery]) -> Listing[TryOut]:
 
 async def _check(call: Call[Session, BatchIn, BatchQuery], wanted: admission.Wanted) -> BatchCheckOut:
     async with call.deps.store.read(call.principal) as scope:
-        plan = await planning.plan(scope, call.deps, call.target.id, wanted.variants)
+        gathered = await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=True)
         tenant = await tenants.get(scope)
+    plan = await planning.plan(call.deps, gathered)
     left = None
     if tenant.quota_tokens is not None:
         left = max(0, tenant.quota_tokens - tenant.quota_used - tenant.quota_reserved)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hango.chain import base as bases
-from hango.chain import context, part_lists
+from hango.chain import context, part_lists, sendable
 from hango.chain.context import Drafted, draft_state, request_of
 from hango.chain.context_overrides import read
 from hango.chain.deps import Deps
@@ -22,23 +23,13 @@ from hango.chain.parts import message_part, message_seq
 from hango.chain.stack import build_chain
 from hango.chain.state import State, Trunk, Wanted
 from hango.domain import BaseID, PartID, SessionID
-from hango.errors import Detail, HangoError, Invalid, NotFound, Reason
+from hango.errors import Detail, HangoError, Invalid, NotFound
 from hango.messages import Request, Usage
 from hango.store import context_bases, token_factors
 from hango.store.connection import Scope
 from hango.store.context_bases import CurrentBase
 from hango.tries import Changes, ClaimedRequest, NewRequest, Texts
 
-# With these a provider would refuse the request, or answer something else than what was asked.
-UNSENDABLE = frozenset(
-    {
-        Reason.NO_USER_MESSAGE,
-        Reason.STARTS_WITH_ASSISTANT,
-        Reason.ENDS_WITH_ASSISTANT,
-        Reason.BAD_TOOL_SCHEMA,
-        Reason.TOO_MANY_TOOLS,
-    }
-)
 # The estimate may be short of what is billed; the most that an answer may have is known.
 RESERVED_SHARE = 1.1
 
@@ -72,6 +63,16 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Gathered:
+    """All that is read for variants of one base: what is left to do needs no database."""
+
+    base: CurrentBase
+    variants: Sequence[Variant]
+    trunks: Mapping[Trunk, State]
+    is_batch: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What would be sent, of one base."""
 
@@ -91,25 +92,32 @@ class Prepared:
     excluded_tokens: int
 
 
-async def plan(scope: Scope, deps: Deps, session_id: SessionID, variants: Sequence[Variant]) -> Plan:
-    """Draft every variant on the session's base as it is now. Writes nothing and calls no model.
-
-    Raises NotFound, and Invalid for the first variant that could not be sent; with more than one variant its pointers
-    lead into `/variants/<n>`.
-    """
+async def gather(
+    scope: Scope, deps: Deps, session_id: SessionID, variants: Sequence[Variant], *, is_batch: bool = False
+) -> Gathered:
+    """Read what the variants need of the session as it is now. Raises NotFound, and Invalid as `plan` does."""
     async with context.bounded(deps.settings.before_run_max):
         base = await bases.current(scope, session_id)
     trunks: dict[Trunk, State] = {}
-    made = []
     for at, variant in enumerate(variants):
-        try:
+        with _in_variant(at, is_batch=is_batch):
+            await _state(scope, deps, base, trunks, variant.wanted)
+    return Gathered(base, variants, trunks, is_batch)
+
+
+async def plan(deps: Deps, gathered: Gathered) -> Plan:
+    """Draft every variant through the chain. Reads nothing, writes nothing, calls no model.
+
+    Raises Invalid for the first variant that could not be sent; of a batch its pointers lead into `/variants/<n>`.
+    """
+    base, made = gathered.base, []
+    for at, variant in enumerate(gathered.variants):
+        with _in_variant(at, is_batch=gathered.is_batch):
             wanted = variant.wanted
             bases.check_until(base, wanted)
-            state = await _state(scope, deps, base, trunks, wanted)
-            drafted = await draft_state(base, state)
-            check_sendable(deps, drafted)
-        except Invalid as fault:
-            raise fault if len(variants) == 1 else in_variant(fault, at) from None
+            trunk = gathered.trunks[bases.trunk_of(base, wanted)]
+            drafted = await draft_state(base, trunk.with_wanted(wanted))
+            sendable.check(deps, drafted)
         made.append(_new_request(variant, drafted))
         await asyncio.sleep(0)  # a thousand variants of a long session must not hold up other requests
     return Plan(base, tuple(made))
@@ -157,24 +165,14 @@ async def learn(scope: Scope, deps: Deps, prepared: Prepared, usage: Usage) -> N
     )
 
 
-def check_sendable(deps: Deps, drafted: Drafted) -> None:
-    """Raise Invalid when a provider would refuse the request, or nobody could send it."""
-    fault = next((one for one in drafted.draft.problems if one.reason in UNSENDABLE), None)
-    if fault is not None:
-        raise Invalid(fault.message, errors=[_with_way_out(fault, drafted.draft)])
-    provider = drafted.state.agent.provider
-    if deps.providers.completer(provider) is None:
-        message = f"This server has no key for the provider '{provider}': set HANGO_{provider.upper()}_API_KEY."
-        raise Invalid.because(Reason.NO_PROVIDER_KEY, message)
-
-
-def _with_way_out(fault: Detail, draft: Draft) -> Detail:
-    """The fault, and for a history that ends with the assistant the earlier end that would do."""
-    if fault.reason is not Reason.ENDS_WITH_ASSISTANT:
-        return fault
-    ends = [item.seq for item in draft.kept_messages() if item.role == "user" and item.seq > 0]
-    way = f" Give a `message`, or `until: {ends[-1]}` to ask that one again." if ends else " Give a `message`."
-    return Detail(fault.reason, fault.message + way, fault.part, fault.pointer)
+@contextmanager
+def _in_variant(at: int, *, is_batch: bool) -> Iterator[None]:
+    try:
+        yield
+    except Invalid as fault:
+        if not is_batch:
+            raise
+        raise in_variant(fault, at) from None
 
 
 def in_variant(fault: Invalid, at: int) -> Invalid:

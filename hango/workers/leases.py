@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from hango import logs
-from hango.errors import HangoError
+from hango.errors import Unavailable
 from hango.logs import Log
 from hango.store import claims
 from hango.store.connection import Store
@@ -31,14 +31,14 @@ class Leases:
         self._lease_seconds = lease_seconds
         self._pause = lease_seconds / PER_LEASE
         self._soon = asyncio.Event()
-        self._renewal: asyncio.Task[bool] | None = None
+        self._renewals: set[asyncio.Task[bool]] = set()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="leases")
 
     async def close(self) -> None:
-        tasks = [task for task in (self._task, self._renewal) if task is not None]
+        tasks = [*self._renewals, *([self._task] if self._task else [])]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -66,15 +66,15 @@ class Leases:
     async def _renewed(self) -> bool:
         """Whether PostgreSQL has heard of us within a third of a lease.
 
-        A renewal that hangs is waited for, not doubled: to cancel it could take longer than it does.
+        A renewal that hangs is left to itself, since to cancel it could take longer than it does; the next one goes
+        over another connection.
         """
-        if self._renewal is None:
-            self._renewal = asyncio.create_task(self._renew(), name="renewal")
-        await asyncio.wait({self._renewal}, timeout=self._pause)
-        if not self._renewal.done():
-            return False
-        ended, self._renewal = self._renewal, None
-        return ended.result()
+        if len(self._renewals) < PER_LEASE:
+            self._renewals.add(asyncio.create_task(self._renew(), name="renewal"))
+        done, self._renewals = await asyncio.wait(
+            self._renewals, timeout=self._pause, return_when=asyncio.FIRST_COMPLETED
+        )
+        return any(one.result() for one in done)
 
     async def _renew(self) -> bool:
         asked = sorted(self._held, key=lambda held: held.claimed.id)
@@ -88,8 +88,11 @@ class Leases:
                     [(held.claimed.id, held.claimed.attempt) for held in asked],
                     self._lease_seconds,
                 )
-        except HangoError as error:
-            logs.warning(Log.UNAVAILABLE, error, process="worker")
+        except Exception as error:
+            unavailable = isinstance(error, Unavailable)
+            (logs.warning if unavailable else logs.error)(
+                Log.UNAVAILABLE if unavailable else Log.UNEXPECTED, error, process="worker"
+            )
             return False
         for held in asked:
             if held.claimed.id not in kept:

@@ -99,8 +99,9 @@ class Reconciler:
         async with self._deps.store.system() as scope:
             tenants = await claims.tenants(scope)
         for tenant in tenants:
-            async with self._deps.store.begin(tenant) as own:
-                await retention.purge(own)
+            with _alone(tenant):
+                async with self._deps.store.begin(tenant) as own:
+                    await retention.purge(own)
 
     async def _sweep(self) -> bool:
         """One transaction of it; whether there is more to do. Nothing, while another process does it."""
@@ -170,7 +171,7 @@ class Reconciler:
 
 @contextmanager
 def _alone(principal: Principal, try_id: TryID | None = None) -> Iterator[None]:
-    """A fault of one must not keep the others waiting: it is logged, and met again in the next round."""
+    """A fault of one must not keep the others waiting: it is logged, and met again the next time."""
     try:
         yield
     except Unavailable:

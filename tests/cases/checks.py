@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from wcwidth import wcswidth
 
@@ -13,6 +13,8 @@ from hango.dialect import Dialect
 from hango.messages import Message, MessageRole, Request
 from tests.cases.outcome import Outcome, as_blocks
 from tests.strict_wire import faults
+
+T = TypeVar("T", bound=Outcome)
 
 ANY_BLOCK = Dialect("anthropic", None, True, True, False, True)
 BROUGHT_BY_SKILLS = "tool:load_skill"
@@ -25,18 +27,23 @@ FOR_READERS = frozenset({"note", "never", "should", "why", "wire", "same_work"})
 def check(outcome: Outcome, then: Mapping[str, Any]) -> None:
     """Raise AssertionError where the outcome is not as `then` says. A key that nobody knows is a failure."""
     always(outcome)
+    compare(outcome, then, CHECKS)
+
+
+def compare(outcome: T, then: Mapping[str, Any], checks: Mapping[str, Callable[[T, Any], None]]) -> None:
+    """The same with the given checks."""
     for key, wanted in then.items():
         if key == "any_of":
-            _any_of(outcome, wanted)
+            any_of(outcome, wanted, checks)
         elif key not in FOR_READERS or not isinstance(wanted, str | list):
-            CHECKS[key](outcome, wanted)
+            checks[key](outcome, wanted)
 
 
-def _any_of(outcome: Outcome, choices: list[dict[str, Any]]) -> None:
+def any_of(outcome: T, choices: list[dict[str, Any]], checks: Mapping[str, Callable[[T, Any], None]]) -> None:
     wrong = []
     for choice in choices:
         try:
-            check(outcome, choice)
+            compare(outcome, choice, checks)
         except AssertionError as error:
             wrong.append(str(error))
         else:
@@ -324,7 +331,7 @@ def _cache_mark_on(outcome: Outcome, wanted: str | None) -> None:
 
 
 def _cache_mark_on_any(outcome: Outcome, wanted: list[str | None]) -> None:
-    _any_of(outcome, [{"cache_mark_on": one} for one in wanted])
+    any_of(outcome, [{"cache_mark_on": one} for one in wanted], CHECKS)
 
 
 def _keys_absent(outcome: Outcome, wanted: list[str]) -> None:

@@ -12,7 +12,7 @@ import httpx2
 
 from hango.messages import Block
 from tests.cases.making import Made
-from tests.cases.world import Person, Server, World
+from tests.cases.world import Person, Server
 
 CHANGE_KEYS = ("exclude", "replace", "message")
 
@@ -21,7 +21,6 @@ CHANGE_KEYS = ("exclude", "replace", "message")
 class Outcome:
     """`made` is None when what was given was refused already. `change` are unsaved overrides of the look."""
 
-    world: World
     server: Server
     person: Person
     reply: httpx2.Response | None = None

@@ -17,6 +17,7 @@ DEFAULT_MODELS = {
     "anthropic": "anthropic/claude-sonnet-4-5",
     "openai": "openai/gpt-4o",
 }
+WITHOUT_PREFILL = "anthropic/claude-sonnet-4-6"
 # What these ask about is said in the blocks of one provider.
 OF_ONE_WIRE = frozenset({"wire_blocks", "wire_bytes_unchanged", "wire_cache_marks_max", "cache_mark_on"})
 
@@ -31,14 +32,23 @@ class Case:
     then: dict[str, Any]
 
     @property
+    def has_try(self) -> bool:
+        """Whether a model is called in it."""
+        return "try" in keys(self.when)
+
+    @property
     def models(self) -> list[str]:
         """The models it is run with: the one it names, or one of each provider that it can be true for."""
         settings = self.given.get("settings", {})
         provider = PROVIDERS.get(settings.get("provider"), settings.get("provider"))
+        if settings.get("prefill") is False:
+            return [WITHOUT_PREFILL]
         if provider is not None:
             return [f"{provider}/{settings['model']}" if "model" in settings else DEFAULT_MODELS[provider]]
         if OF_ONE_WIRE & set(keys(self.then)):
             return [DEFAULT_MODELS["anthropic"]]
+        if self.has_try:
+            return [DEFAULT_MODELS["anthropic"], DEFAULT_MODELS["openai"]]
         return list(DEFAULT_MODELS.values())
 
     def asks_for(self, key: str) -> bool:

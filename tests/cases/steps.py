@@ -36,7 +36,7 @@ def run(case: Case, model: str, world: World) -> list[list[Outcome]]:
         return [[_import(step["import"], wanted, world, server) for wanted in (None, model)] for step in steps]
     made = make(case, model, server, world.admin.member(server))
     if isinstance(made, httpx2.Response):
-        refused = Outcome(world, server, world.admin, reply=made)
+        refused = Outcome(server, world.admin, reply=made)
         imported = import_given(case, model, server, world.admin.member(server))
         assert isinstance(imported, Made), imported.text
         return [[refused, *_step(step, imported, world, server, watch=False)] for step in steps]
@@ -76,9 +76,7 @@ def _inspect(how: dict[str, Any], made: Made, world: World, server: Server, aske
     if how.get("as_cli"):
         words, columns = ("context", "show", "--session", made.session_id), how.get("columns")
         code, out, _ = hango(server, made.owner, *words, columns=columns)
-        return [
-            Outcome(world, server, made.owner, made=made, exit_code=code, output=out, columns=how.get("columns", 80))
-        ]
+        return [Outcome(server, made.owner, made=made, exit_code=code, output=out, columns=how.get("columns", 80))]
     path = f"/v1/sessions/{{}}/context{asker.query}"
     outcomes = []
     for n in range(int(how.get("times", 1))):
@@ -86,7 +84,7 @@ def _inspect(how: dict[str, Any], made: Made, world: World, server: Server, aske
             _until_clock_shows(time.time() + how.get("pause_seconds", 0))
         here = world.second if n and how.get("second_in_a_new_process") else server
         reply = asker.person.send(here, "GET", path.format(made.session_id))
-        outcomes.append(Outcome(world, here, asker.person, reply=reply, made=made))
+        outcomes.append(Outcome(here, asker.person, reply=reply, made=made))
     if "as" in how:
         outcomes[0].others = [asker.person.send(server, "GET", path.format(NO_SUCH_SESSION)).content]
     return outcomes
@@ -124,7 +122,7 @@ def _put(step: dict[str, Any], made: Made, world: World, server: Server, asker: 
     """The same set, saved."""
     body = {"overrides": step["overrides"]}
     reply = asker.person.send(server, "PUT", made.overrides(step["target"]), body)
-    return Outcome(world, server, made.owner, reply=reply, made=made)
+    return Outcome(server, made.owner, reply=reply, made=made)
 
 
 def _add_tool(name: str, made: Made, server: Server) -> None:
@@ -142,7 +140,7 @@ def _preview(overrides: list[dict[str, Any]], made: Made, world: World, server: 
         "replace": {one["part"]: one["replacement"] for one in overrides if one["action"] == "replace"},
     }
     reply = asker.person.send(server, "POST", f"/v1/sessions/{made.session_id}/context/preview", change)
-    return Outcome(world, server, made.owner, reply=reply, made=made, change=change)
+    return Outcome(server, made.owner, reply=reply, made=made, change=change)
 
 
 def _import(what: dict[str, Any], model: str | None, world: World, server: Server) -> Outcome:
@@ -153,4 +151,4 @@ def _import(what: dict[str, Any], model: str | None, world: World, server: Serve
     query = f"format={format}" + ("" if model is None else f"&model={model}")
     reply = person.send(server, "POST", f"/v1/imports?{query}", raw=raw)
     made = Made(reply.json()["agent_id"], reply.json()["session_id"], person) if reply.is_success else None
-    return Outcome(world, server, person, reply=reply, made=made)
+    return Outcome(server, person, reply=reply, made=made)

@@ -92,7 +92,7 @@ def test_inspect(given: Given, world: World, chain: Chain, owner: Person) -> Non
     rows, asked = world.rows(), len(world.provider.seen)
 
     reply = owner.send(world.server, "GET", f"/v1/sessions/{made.session_id}/context")
-    first = Outcome(world, world.server, owner, reply=reply, made=made)
+    first = Outcome(world.server, owner, reply=reply, made=made)
     always(first)
     _lists_everything(first, given)
     _has_stable_bytes(first, world)
@@ -116,8 +116,8 @@ def _lists_everything(outcome: Outcome, given: Given) -> None:
 
 def _has_stable_bytes(first: Outcome, world: World) -> None:
     """Another process, and a look without changes, give the very same."""
-    second = Outcome(world, world.second, first.person, made=first.made)
-    unchanged = Outcome(world, world.second, first.person, made=first.made, change={})
+    second = Outcome(world.second, first.person, made=first.made)
+    unchanged = Outcome(world.second, first.person, made=first.made, change={})
     for query in ("format=provider", "count=estimate"):
         assert second.look_raw(query) == first.look_raw(query) == unchanged.look_raw(query)
     assert second.snapshot["request_sha256"] == first.snapshot["request_sha256"]

@@ -50,11 +50,18 @@ class Person:
     key: str | None = field(repr=False)
 
     def send(
-        self, server: Server, method: str, path: str, body: Any = None, raw: bytes | None = None
+        self,
+        server: Server,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        raw: bytes | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> httpx2.Response:
-        """`body` is sent as JSON in ASCII letters, so that halves of letters can be sent too."""
+        """`body` is sent as JSON in ASCII letters, so that halves of letters can be sent too; `more` are headers."""
         content = raw if raw is not None else None if body is None else json.dumps(body).encode("ascii")
-        headers = {"Authorization": f"Bearer {self.key}"} if self.key is not None else {}
+        headers = {**({"Authorization": f"Bearer {self.key}"} if self.key is not None else {}), **(more or {})}
         if content is not None:
             headers["Content-Type"] = "application/json"
         return server.client.request(method, path, content=content, headers=headers)

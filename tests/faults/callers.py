@@ -70,6 +70,8 @@ class Caller:
         timeout = aiohttp.ClientTimeout(total=seconds or ANSWER_SECONDS)
         async with self._client.request(method, f"{url}{path}", json=body, headers=headers, timeout=timeout) as reply:
             said = await reply.json(content_type=None)
+            if reply.status == 503 and "retry-after" not in reply.headers:
+                self.met["503 without Retry-After"] += 1
             return reply.status, said, time.perf_counter() - began
 
     async def post_try(self, act: Act, *, key: str, body: JSON | None = None) -> tuple[int, JSON, float]:

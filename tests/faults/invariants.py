@@ -10,6 +10,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -64,15 +65,17 @@ def rows(stage: Stage, statement: str) -> list[tuple[Any, ...]]:
 
 async def until_over(stage: Stage, seconds: float) -> float:
     """Wait until no try is under way; how long that took. It gives up after `seconds`: rule I2 tells then."""
+    return await until(stage, "select from tries where finished_at is null", seconds)
+
+
+async def until(stage: Stage, left: str, seconds: float) -> float:
+    """Wait until nothing is left of what the statement finds, for at most `seconds`; how long that took."""
     began = time.monotonic()
     while time.monotonic() - began < seconds:
-        try:
-            left = await asyncio.to_thread(rows, stage, "select from tries where finished_at is null limit 1")
-        except psycopg.OperationalError:
-            left = [()]
-        if not left:
-            break
-        await asyncio.sleep(0.25)
+        with suppress(psycopg.OperationalError):
+            if not await asyncio.to_thread(rows, stage, f"{left} limit 1"):
+                break
+        await asyncio.sleep(0.1)
     return time.monotonic() - began
 
 

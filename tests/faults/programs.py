@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -98,6 +98,12 @@ def free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
+
+
+async def becomes(holds: Callable[[], bool]) -> None:
+    """Wait until it is so."""
+    while not holds():  # noqa: ASYNC110  it is about other processes, which tell nobody
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def watch(programs: list[Program]) -> None:

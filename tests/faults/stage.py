@@ -13,7 +13,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,7 @@ from tests.faults import canaries, naive, programs
 from tests.faults.callers import Caller
 from tests.faults.history import install
 from tests.faults.postgres_wire import Conversation
-from tests.faults.programs import WORKER, Program
+from tests.faults.programs import WORKER, Program, becomes
 from tests.faults.provider import CountingProvider, counting_provider
 from tests.faults.proxy import Proxy, proxying
 
@@ -100,9 +100,13 @@ class Stage:
         """All of it ends at once, and what was not committed is gone; then it starts again and recovers."""
         assert self.postgres.pid is not None
         os.kill(self.postgres.pid, sign)
-        await _until(lambda: not self.postgres.alive())
-        await asyncio.to_thread(self.postgres.stop)
+        await becomes(lambda: not self.postgres.alive())
         await asyncio.sleep(away_seconds)
+        await self.restart_postgres()
+
+    async def restart_postgres(self) -> None:
+        """After it has ended."""
+        await asyncio.to_thread(self.postgres.stop)
         await asyncio.to_thread(self.postgres.start)
 
     async def kill_valkey(self, *, away_seconds: float = 0.0) -> None:
@@ -129,7 +133,7 @@ class Stage:
     async def until_working(self) -> None:
         """Every worker has said that it takes work."""
         async with asyncio.timeout(READY_SECONDS):
-            await _until(lambda: all(one.log().count('"started"') >= one.starts for one in self.workers))
+            await becomes(lambda: all(one.log().count('"started"') >= one.starts for one in self.workers))
 
 
 @asynccontextmanager
@@ -159,11 +163,6 @@ async def staged(shape: Shape, folder: Path) -> AsyncIterator[Stage]:
         await stage.until_working()
         stage.callers = [await _caller(stage, number, ends) for number in range(shape.tenants)]
         yield stage
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110  it is about other processes, which tell nobody
-        await asyncio.sleep(0.02)
 
 
 def _programs(stage: Stage) -> dict[str, Program]:

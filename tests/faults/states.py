@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import random
 import secrets
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, LiteralString
 from uuid import UUID
 
 import hypothesis
@@ -32,6 +34,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from hango import logs
+from hango.config import Settings
 from hango.errors import Invalid, QuotaExceeded
 from tests import services
 from tests.conftest import Database
@@ -41,7 +45,7 @@ from tests.faults.try_world import CAP, QUOTAS, Claim, Fact, Facts, Wish, World
 from tests.tries import ACTUAL, REFUSED, RESERVED, SUCCEEDED, TIMED_OUT
 
 STEPS: Final = 40
-OUTCOMES: Final = (SUCCEEDED, REFUSED, TIMED_OUT)
+OUTCOMES: Final = (SUCCEEDED, SUCCEEDED, REFUSED, TIMED_OUT)
 LEASE_OVER: Final = "lease_until = clock_timestamp() - interval '1 s' where status = 'running'"
 QUEUE_OVER: Final = "queue_expires_at = clock_timestamp() - interval '1 s' where status = 'queued'"
 PAUSE_OVER: Final = "not_before = clock_timestamp() where status = 'queued' and not_before is not null"
@@ -75,45 +79,34 @@ class Life(RuleBasedStateMachine):
         self.corrected: Counter[UUID] = Counter()
         self.ended: dict[UUID, Fact] = {}
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(target=made, count=st.integers(1, 3))
+    def begin(self, count: int) -> MultipleResults[UUID]:
+        """Something to do for two tenants."""
         self.world.clear()
         self.seen = self.world.facts()
+        single, batch = Wish(0, 1, is_batch=False), Wish(1, count, is_batch=True)
+        return multiple(*self._accept(single), *self._accept(batch))
 
     @rule(target=made, wish=wishes)
     def admit(self, wish: Wish) -> MultipleResults[UUID]:
         """A POST, perhaps a repeated one."""
-        first = self.keys.get((wish.tenant, wish.key)) if wish.key else None
-        try:
-            resource_id, ids = self.world.admit(wish)
-        except QuotaExceeded:
-            assert first is None
-            assert not self._fits(wish), "refused although there is quota"
-            return multiple()
-        except Invalid:
-            assert first is not None
-            assert first[0] != wish.hash, "a repeated request was refused"
-            return multiple()
-        if first is not None:
-            assert (first, ids) == ((wish.hash, resource_id), []), "a repeated request made something"
-            return multiple()
-        assert self._fits(wish), "accepted without quota"
-        if wish.key:
-            self.keys[wish.tenant, wish.key] = wish.hash, resource_id
-        self.known |= dict.fromkeys(ids, wish.tenant)
-        return multiple(*ids)
+        return multiple(*self._accept(wish))
 
     @rule(target=claimed, most=st.integers(1, 3))
     def claim(self, most: int) -> MultipleResults[Claim]:
         return multiple(*self._claim(most))
 
+    @rule(target=calling)
+    def claim_and_call(self) -> MultipleResults[Claim]:
+        """All goes well so far."""
+        claims = self._claim(CAP)
+        self.seen = self.world.facts()
+        return multiple(*(claim for claim in claims if self._call(claim)))
+
     @rule(target=calling, claim=claimed)
     def call(self, claim: Claim) -> MultipleResults[Claim]:
         """The mark, and a provider that takes the call."""
-        if not self._mark(claim):
-            return multiple()
-        self.calls[claim.id] += 1
-        return multiple(claim)
+        return multiple(claim) if self._call(claim) else multiple()
 
     @rule(target=turned_away, claim=claimed)
     def call_in_vain(self, claim: Claim) -> MultipleResults[Claim]:
@@ -134,53 +127,37 @@ class Life(RuleBasedStateMachine):
     @rule(claim=calling, outcome=st.sampled_from(OUTCOMES))
     def settle(self, claim: Claim, outcome: Any) -> None:
         """Twice, as after a lost confirmation; a claim that was given up as lost may still bring its figures."""
-        done = self.world.settle(claim, outcome)
+        done = self._in_force(claim, self.world.settle(claim, outcome))
         assert not self.world.settle(claim, outcome), "settled twice"
         if done or outcome is TIMED_OUT:
             return
         for _ in range(2):
-            self.corrected[claim.id] += self.world.correct(claim, ACTUAL)
+            self.corrected[claim.id] += self._in_force(claim, self.world.correct(claim, ACTUAL))
 
     @rule(claim=turned_away, seconds=st.sampled_from([0.0, 30.0]))
     def defer(self, claim: Claim, seconds: float) -> None:
         """Twice, as after a lost confirmation. When it may not wait again, it ends."""
-        done = self.world.defer(claim, seconds)
+        done = self._in_force(claim, self.world.defer(claim, seconds))
         assert not self.world.defer(claim, seconds), "deferred twice"
         if not done:
-            self.world.settle(claim, REFUSED)
+            self._in_force(claim, self.world.settle(claim, REFUSED))
 
-    @rule(id=made)
-    def cancel(self, id: UUID) -> None:
-        self.world.cancel(self.known[id], try_id=id)
-
-    @rule(id=made)
-    def cancel_batch(self, id: UUID) -> None:
-        batch_id = self.seen.tries[id].batch_id
-        if batch_id is not None:
-            self.world.cancel(self.known[id], batch_id=batch_id)
-
-    @rule(tenant=tenants)
-    def cancel_session(self, tenant: int) -> None:
-        self.world.cancel(tenant, session_id=self.world.session(tenant))
-
-    @rule(tenant=tenants, id=made)
-    def cancel_of_others(self, tenant: int, id: UUID) -> None:
-        """Somebody tries it with the id of another tenant."""
-        if tenant != self.known[id]:
-            self.world.cancel(tenant, try_id=id)
+    @rule(id=made, what=st.sampled_from(["try", "batch", "session", "another's try"]))
+    def cancel(self, id: UUID, what: str) -> None:
+        fact, tenant = self.seen.tries[id], self.known[id]
+        if what == "session":
+            self.world.cancel(tenant, session_id=self.world.session(tenant))
+        elif what == "another's try":
+            self.world.cancel(1 - tenant, try_id=id)
             assert self.world.facts().tries == self.seen.tries, "another tenant's try was changed"
+        elif what == "batch" and fact.batch_id is not None:
+            self.world.cancel(tenant, batch_id=fact.batch_id)
+        else:
+            self.world.cancel(tenant, try_id=id)
 
-    @rule(id=made)
-    def lease_ends(self, id: UUID) -> None:
-        self.world.turn(LEASE_OVER, id)
-
-    @rule(id=made)
-    def time_in_queue_ends(self, id: UUID) -> None:
-        self.world.turn(QUEUE_OVER, id)
-
-    @rule(id=made)
-    def pause_ends(self, id: UUID) -> None:
-        self.world.turn(PAUSE_OVER, id)
+    @rule(id=made, what=st.sampled_from([LEASE_OVER, QUEUE_OVER, PAUSE_OVER]))
+    def time_passes(self, id: UUID, what: LiteralString) -> None:
+        self.world.turn(what, id)
 
     @rule()
     def reconcile(self) -> None:
@@ -220,6 +197,27 @@ class Life(RuleBasedStateMachine):
         assert [one for one in facts.tries.values() if one.live] == [], "I2: a try did not end"
         assert self.world.drift() == (0, 0), "the check of the product found a fault that is none"
 
+    def _accept(self, wish: Wish) -> Sequence[UUID]:
+        first = self.keys.get((wish.tenant, wish.key)) if wish.key else None
+        try:
+            resource_id, ids = self.world.admit(wish)
+        except QuotaExceeded:
+            assert first is None
+            assert not self._fits(wish), "refused although there is quota"
+            return []
+        except Invalid:
+            assert first is not None
+            assert first[0] != wish.hash, "a repeated request was refused"
+            return []
+        if first is not None:
+            assert (first, ids) == ((wish.hash, resource_id), []), "a repeated request made something"
+            return []
+        assert self._fits(wish), "accepted without quota"
+        if wish.key:
+            self.keys[wish.tenant, wish.key] = wish.hash, resource_id
+        self.known |= dict.fromkeys(ids, wish.tenant)
+        return ids
+
     def _fits(self, wish: Wish) -> bool:
         limit = QUOTAS[wish.tenant]
         used, reserved = self.seen.ledgers.get(self.world.tenant(wish.tenant), (0, 0))
@@ -241,16 +239,26 @@ class Life(RuleBasedStateMachine):
             assert claim.claimed.attempt == self.seen.tries[claim.id].attempt + 1
         return found
 
+    def _call(self, claim: Claim) -> bool:
+        """Whether a provider took the call."""
+        if not self._mark(claim):
+            return False
+        self.calls[claim.id] += 1
+        return True
+
+    def _in_force(self, claim: Claim, done: bool) -> bool:
+        assert not done or self.seen.tries[claim.id].attempt == claim.claimed.attempt, "an older claim changed a try"
+        return done
+
     def _mark(self, claim: Claim) -> bool:
         """Whether a call may begin. A worker that may not ends what is to be cancelled; nothing else comes of that."""
         before = self.seen.tries[claim.id]
-        if self.world.mark(claim):
-            assert before.attempt == claim.claimed.attempt, "an older claim may call"
+        if self._in_force(claim, self.world.mark(claim)):
             assert (before.called, before.cancelling, before.silent) == (False, False, False), (
                 "a call against its rules"
             )
             return True
-        if self.world.end_cancelled(claim):
+        if self._in_force(claim, self.world.end_cancelled(claim)):
             assert before.cancelling, "cancelled although nobody asked"
         return False
 
@@ -305,7 +313,7 @@ def explore(database: Database, *, sequences: int, seed: int, shrink: bool = Tru
             database=None,
         )
         try:
-            run_state_machine_as_test(machine, settings=settings)  # type: ignore[no-untyped-call]
+            run_state_machine_as_test(machine, settings=settings)
         except BaseException as error:
             error.add_note(f"Again: python -m tests.faults.states --sequences {sequences} --seed {seed}")
             raise
@@ -314,7 +322,8 @@ def explore(database: Database, *, sequences: int, seed: int, shrink: bool = Tru
 
 @contextmanager
 def own_database() -> Iterator[Database]:
-    """A migrated database on services of its own."""
+    """A migrated database on services of its own. What the product logs meanwhile is dropped: losses are meant."""
+    logs.setup(Settings.from_env({}), io.StringIO())
     run = services.Run.begin()
     try:
         found = run.services()
@@ -350,7 +359,9 @@ def main() -> None:
     began = time.monotonic()
     with own_database() as database:
         found = explore(database, sequences=asked.sequences, seed=asked.seed)
-    print(f"seed {asked.seed}: {asked.sequences} lives in {time.monotonic() - began:.0f} s; seen {dict(found)}")
+    sys.stdout.write(
+        f"seed {asked.seed}: {asked.sequences} lives in {time.monotonic() - began:.0f} s; seen {dict(found)}\n"
+    )
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any, Final, LiteralString, TypeVar
 from uuid import UUID, uuid4
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import dict_row
 
 from hango.chain.deps import Deps
@@ -106,12 +107,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a POST asks for, under which key."""
+    """What a POST asks for, under which key; without a batch one try."""
 
     tenant: int
     count: int
     is_batch: bool
-    key: str | None
+    key: str | None = None
 
     @property
     def hash(self) -> bytes:
@@ -173,8 +174,7 @@ class World:
 
     def turn(self, what: LiteralString, *ids: UUID) -> None:
         """Put the clock forward for some tries: change a time of theirs."""
-        statement: LiteralString = "update tries set " + what + " and id = any (%s)"
-        self._eye.execute(statement, (list(ids),))
+        self._eye.execute(sql.SQL("update tries set {} and id = any (%s)").format(sql.SQL(what)), (list(ids),))
 
     def admit(self, wish: Wish) -> tuple[UUID, list[TryID]]:
         """A POST: the try or batch, and the tries that were made for it. Raises QuotaExceeded and Invalid."""

@@ -13,7 +13,7 @@ import pytest
 from hango.api.authz import PUBLIC
 from hango.api.endpoint import Row
 from hango.api.routes import ROUTES
-from tests.people import Api, Person
+from tests.people import STARTS, Api, Person, a_session
 
 OWNER, OTHER, ADMIN = "owner", "other", "admin"
 EVERYONE = {OWNER, OTHER, ADMIN}
@@ -44,6 +44,15 @@ EXPECTED: dict[str, set[str]] = {
     "PUT /v1/agents/{agent_id}/context-overrides": {OWNER, ADMIN},
     "GET /v1/sessions/{session_id}/context-overrides": {OWNER, ADMIN},
     "PUT /v1/sessions/{session_id}/context-overrides": {OWNER, ADMIN},
+    "POST /v1/sessions/{session_id}/context/try": {OWNER, ADMIN},
+    "GET /v1/sessions/{session_id}/tries": {OWNER, ADMIN},
+    "GET /v1/tries/{try_id}": {OWNER, ADMIN},
+    "POST /v1/tries/{try_id}/cancel": {OWNER, ADMIN},
+    "POST /v1/sessions/{session_id}/context/try-batches": {OWNER, ADMIN},
+    "GET /v1/sessions/{session_id}/try-batches": {OWNER, ADMIN},
+    "GET /v1/try-batches/{batch_id}": {OWNER, ADMIN},
+    "POST /v1/try-batches/{batch_id}/cancel": {OWNER, ADMIN},
+    "GET /v1/try-batches/{batch_id}/tries": {OWNER, ADMIN},
     "GET /v1/api-keys": EVERYONE,
     "POST /v1/api-keys": EVERYONE,
     "DELETE /v1/api-keys/{key_id}": {OWNER, ADMIN},
@@ -104,9 +113,10 @@ async def make_target(row: Row, people: People, *, shared: bool = False) -> str:
     if row.access.param == "user_id":
         return owner.user_id
     agent = await owner.agent(shared=shared)
-    if row.access.param == "session_id":
-        session = await owner.session(agent["id"], messages=[{"role": "user", "content": "Hello."}])
-        return str(session["id"])
+    if row.access.param in ("session_id", "try_id", "batch_id"):
+        session = await a_session(owner, agent["id"])
+        start = STARTS.get(f"{{{row.access.param}}}")
+        return str((await start(owner, session["id"]) if start else session)["id"])
     written = await owner.put(f"/v1/agents/{agent['id']}/files/notes.md", json={"content": "x"})
     assert written.status_code == 201
     return str(agent["id"])
@@ -207,8 +217,12 @@ async def test_not_yours_and_not_there_are_the_same_bytes(row: Row, people: Peop
     target = await make_target(row, people)
     gone = await make_target(row, people) if row.access.param != "user_id" else str(uuid4())
     delete = {"agent_id": "/v1/agents/", "session_id": "/v1/sessions/", "key_id": "/v1/api-keys/"}
+    made = {"try_id": "/v1/tries/", "batch_id": "/v1/try-batches/"}
     if row.access.param in delete:
         assert (await people.owner.delete(delete[row.access.param] + gone)).status_code == 204
+    if row.access.param in made:  # it goes with its session
+        session = (await people.owner.get(made[row.access.param] + gone)).json()["session_id"]
+        assert (await people.owner.delete(delete["session_id"] + session)).status_code == 204
     never = str(uuid4())
     cases: list[tuple[Person, str]] = [
         (people.owner, never),

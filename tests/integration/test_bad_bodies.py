@@ -54,6 +54,23 @@ VALID: dict[str, dict[str, Any]] = {
         "include": [],
         "message": "What?",
     },
+    "POST /v1/sessions/{session_id}/context/try": {
+        "exclude": ["tool:ls"],
+        "replace": {"system:agent": "x"},
+        "include": ["summary"],
+        "message": "What?",
+        "until": 1,
+        "model": "offline/extract",
+        "label": "x",
+    },
+    "POST /v1/sessions/{session_id}/context/try-batches": {
+        "variants": [
+            {"label": "a", "exclude": ["tool:ls"], "replace": {}, "include": ["*"], "message": "What?", "until": 1},
+            {"model": "offline/extract"},
+        ],
+        "repeats": 2,
+        "label": "b",
+    },
     "PUT /v1/agents/{agent_id}/context-overrides": {
         "overrides": [
             {"part": "system:agent", "action": "replace", "replacement": "x"},
@@ -71,7 +88,7 @@ VALID: dict[str, dict[str, Any]] = {
     "PATCH /v1/users/{user_id}": {"name": "user", "role": "admin", "disabled": False},
     "PATCH /v1/tenant": {"name": "tenant", "quota_tokens": 10, "trace_llm_content": False},
 }
-EXPECTED = {200, 201, 400, 404, 409, 422}
+EXPECTED = {200, 201, 202, 400, 402, 404, 409, 422, 429}
 PER_EXAMPLE = len(VALID) + 1
 
 WORDS = ["user", "assistant", "system", "text", "tool_use", "auto", "5m", "offline/x", "/a", "*", "message:1",

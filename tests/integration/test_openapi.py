@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,8 @@ async def test_the_page_for_people_runs_nothing_and_loads_nothing(api: Api) -> N
 
 @pytest.fixture(scope="module")
 def url(settings: Settings) -> Iterator[str]:
-    with serving(settings) as address:
+    # Nobody works off what is started here: each wait that is asked for would last.
+    with serving(replace(settings, long_wait_max=0.1)) as address:
         yield address
 
 
@@ -135,6 +137,8 @@ def tenant(settings: Settings) -> NewTenant:
     return make_tenant(settings, "schemathesis")
 
 
+# The server runs in a thread of this process, and its pool of connections draws from the same random numbers.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @pytest.mark.parametrize(("operation", "mode"), ASKED)
 def test_answers_are_what_the_document_says(
     operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, url: str, tenant: NewTenant
@@ -148,16 +152,23 @@ def test_answers_are_what_the_document_says(
         case.call_and_validate(base_url=url, headers=headers, checks=CHECKS)
         if case.path_parameters:
             with client(url, tenant.api_key) as http:
-                own = {"user_id": str(tenant.user_id), **make_things(http)}
+                own = {"user_id": str(tenant.user_id), **make_things(http, case.path_parameters)}
             case.path_parameters = {name: own.get(name, value) for name, value in case.path_parameters.items()}
             case.call_and_validate(base_url=url, headers=headers, checks=CHECKS)
 
     ask()
 
 
-def make_things(http: httpx2.Client) -> dict[str, str]:
-    """An agent and a session, so that a route gets further than to its 404."""
+def make_things(http: httpx2.Client, wanted: Iterable[str]) -> dict[str, str]:
+    """An agent, a session, a try or a batch as the route wants them, so that it gets further than to its 404."""
     agent = http.post("/v1/agents", json={"name": "a", "model": "offline/extract"}).raise_for_status().json()
     messages = [{"role": "user", "content": "Hello."}]
     made = http.post("/v1/sessions", json={"agent_id": agent["id"], "messages": messages}).raise_for_status()
-    return {"agent_id": agent["id"], "session_id": made.json()["id"]}
+    things = {"agent_id": agent["id"], "session_id": made.json()["id"]}
+    context = f"/v1/sessions/{things['session_id']}/context"
+    if "try_id" in wanted:
+        things["try_id"] = http.post(f"{context}/try", json={}).raise_for_status().json()["id"]
+    if "batch_id" in wanted:
+        batch = http.post(f"{context}/try-batches", json={"variants": [{}]})
+        things["batch_id"] = batch.raise_for_status().json()["id"]
+    return things
