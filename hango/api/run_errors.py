@@ -12,7 +12,7 @@ _OWN: Mapping[RunError, str] = {
     RunError.TIMEOUT: "The run, or a model call of it, took longer than it may.",
     RunError.QUEUE_EXPIRED: "No worker took the run in time; nothing was called. Is a worker running?",
     RunError.CANCELLED: "The run was cancelled.",
-    RunError.WORKER_LOST: "The worker went away during a model call. It is not repeated, so that nothing is paid twice.",
+    RunError.WORKER_LOST: "The worker went away during a model call, which is not repeated: nothing is paid twice.",
     RunError.CONTEXT_CHANGED: "The context can no longer be made as it was accepted.",
     RunError.QUOTA_EXCEEDED: "The tenant's token quota for this month is used up: the run ended between two calls.",
     RunError.TOO_MANY_TURNS: "The run made as many model calls as one may (HANGO_RUN_MAX_TURNS).",

@@ -21,9 +21,8 @@ from hango.api.tries import RETRY_AFTER
 from hango.api.try_replies import TryUsageOut
 from hango.api.waiting import WaitQuery, Wish
 from hango.chain import base as bases
-from hango.chain import calls
+from hango.chain import calls, sendable
 from hango.chain.digest import digest
-from hango.chain.tries import check_sendable
 from hango.domain import RunID, RunStatus, Session
 from hango.errors import Detail, Invalid, NotFound
 from hango.messages import Block, MessageRole, StopReason, content_json, read_content
@@ -35,7 +34,7 @@ from hango.store.messages import NewMessage
 
 
 class RunIn(Body):
-    """`message`: what the user says, a string or a list of content blocks. Without it the history ends with the user."""
+    """`message`: what the user says, a string or a list of blocks. Without it the history must end with the user."""
 
     raw_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("message",),)
 
@@ -168,7 +167,7 @@ async def _write(
         message = NewMessage(MessageRole.USER, content_json(said), digested, run_id=run_id)
         await messages.append(scope, session_id, [message])
     # What would be refused is refused now, and leaves nothing behind.
-    check_sendable(call.deps, await calls.draft(scope, call.deps, await bases.current(scope, session_id)))
+    sendable.check(call.deps, await calls.draft(scope, call.deps, await bases.current(scope, session_id)))
 
 
 def _wish(call: Call[Any, Any, WaitQuery]) -> Wish:

@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass, replace
 
 from hango.chain import base as bases
-from hango.chain import context
+from hango.chain import context, sendable
 from hango.chain.context import Drafted, draft_state, load_bodies, request_of
 from hango.chain.deps import Deps
 from hango.chain.draft import Bodies
 from hango.chain.stack import build_chain
 from hango.chain.state import Trunk
-from hango.chain.tries import RESERVED_SHARE, check_sendable
+from hango.chain.tries import RESERVED_SHARE
 from hango.domain import BaseID, FileVersionID, OverrideScope, Purpose, SessionID
 from hango.errors import NotFound
 from hango.messages import Request
@@ -89,7 +89,7 @@ async def base_now(
 async def next_call(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False) -> NextCall:
     """The call that the base makes. Raises Invalid when a provider would refuse it."""
     call = await read_call(scope, deps, base, is_child=is_child)
-    check_sendable(deps, call.drafted)
+    sendable.check(deps, call.drafted)
     return call
 
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
 
-from hango.chain.context import Drafted
-from hango.chain.context import estimated_snapshot
+from hango.chain.context import Drafted, estimated_snapshot
 from hango.chain.draft import Draft
+from hango.chain.estimator import tool_text
 from hango.chain.parts import message_part
 from hango.chain.request_hash import text_sha256
 from hango.chain.snapshot import Part
-from hango.chain.estimator import tool_text
 
 
 class CacheBreak(StrEnum):
@@ -34,8 +33,8 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class ContextDiff:
-    """From one call to another. `cache_broken_at` is the first part that differs, None when all of the earlier is a prefix
-    of the later."""
+    """From one call to another. `cache_broken_at` is the first part that differs, None when the later goes on from the
+    earlier."""
 
     added: tuple[Part, ...]
     removed: tuple[Part, ...]
@@ -49,7 +48,10 @@ class ContextDiff:
 def diff(before: Drafted, after: Drafted) -> ContextDiff:
     """What changed between two calls, of what was sent."""
     old, new = estimated_snapshot(before), estimated_snapshot(after)
-    old_parts, new_parts = _sent([*old.tools, *old.system, *old.messages]), _sent([*new.tools, *new.system, *new.messages])
+    old_parts, new_parts = (
+        _sent([*old.tools, *old.system, *old.messages]),
+        _sent([*new.tools, *new.system, *new.messages]),
+    )
     old_texts, new_texts = _texts(before.draft), _texts(after.draft)
     changed = [
         Changed(id, old_parts[id], part)

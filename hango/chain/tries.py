@@ -153,16 +153,19 @@ async def prepare(scope: Scope, deps: Deps, session_id: SessionID, wanted: Claim
 
 async def learn(scope: Scope, deps: Deps, prepared: Prepared, usage: Usage) -> None:
     """Take what a call was billed at as a lesson for the model's estimates."""
+    await learn_factor(scope, deps, prepared.model, prepared.raw_tokens, usage)
+
+
+async def learn_factor(scope: Scope, deps: Deps, model: str, raw_tokens: int, usage: Usage) -> None:
+    """The same of any call: `raw_tokens` are those of the counting encoding."""
     billed = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    if prepared.provider == "offline" or prepared.raw_tokens < LEAST_TOKENS or billed < LEAST_TOKENS:
+    if model.startswith("offline/") or raw_tokens < LEAST_TOKENS or billed < LEAST_TOKENS:
         return
-    start = deps.models.row(prepared.model).factor
+    start = deps.models.row(model).factor
     least, most = start / FACTOR_SPREAD, start * FACTOR_SPREAD
-    ratio = min(max(billed / prepared.raw_tokens, least), most)
+    ratio = min(max(billed / raw_tokens, least), most)
     first = start + FACTOR_WEIGHT * (ratio - start)
-    await token_factors.learn(
-        scope, prepared.model, ratio=ratio, first=first, weight=FACTOR_WEIGHT, least=least, most=most
-    )
+    await token_factors.learn(scope, model, ratio=ratio, first=first, weight=FACTOR_WEIGHT, least=least, most=most)
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from hango.messages import MessageRole, Response
 from hango.runs import CallEnd, RunError
 from hango.store import context_bases, run_calls, run_claims
 from hango.store.connection import Scope
+from hango.telemetry import Attr, Metric
+from hango.telemetry.names import Value
 from hango.workers import calls
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
 from hango.workers.run_steps import append
@@ -26,6 +28,8 @@ from hango.workers.running import LetGo, Running, Stop
 # A single call: long answers take minutes, and a silent provider must not take a run's whole time.
 MOST_CALL_SECONDS: Final = 600.0
 MOST_DEFERRALS: Final = 5
+# Ends that are the whole run's, whatever call met them.
+LIMITS: Final = frozenset({RunError.QUOTA_EXCEEDED, RunError.TOO_MANY_TOKENS, RunError.TOO_MANY_TURNS})
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 1.0
 
@@ -47,7 +51,9 @@ async def converse(running: Running, conversation: Conversation, planned: NextCa
 
     async def write(scope: Scope, response: Response) -> None:
         model = planned.drafted.state.agent.model
-        await append(scope, conversation.session_id, running.claimed.id, MessageRole.ASSISTANT, response.content, model)
+        await append(
+            scope, conversation.session_id, running.claimed.id, MessageRole.ASSISTANT, response.content, model=model
+        )
         if not conversation.is_child:
             await run_claims.count_turn(scope, running.claimed.id)
 
@@ -60,7 +66,7 @@ async def make(running: Running, planned: NextCall, purpose: Purpose, after: Aft
         running.check_time()
         call_id, terms = await _begin(running, planned, purpose)
         try:
-            response = await _answer(running, planned)
+            response = await _answer(running, planned, purpose)
         except (ProviderFailed, ProviderTimeout, Ended) as error:
             await _settle_failure(running, call_id, terms, error)
             seconds = delay(error, deferral + 1)
@@ -101,13 +107,19 @@ async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple
     return call_id, terms
 
 
-async def _answer(running: Running, planned: NextCall) -> Response:
+async def _answer(running: Running, planned: NextCall, purpose: Purpose) -> Response:
     provider = planned.drafted.state.agent.provider
     completer = running.deps.providers.completer(provider)
     assert completer is not None, "a request is sendable only with its provider's key"
     seconds = min(running.seconds_left, MOST_CALL_SECONDS)
     prompt = calls.Prompt(running.claimed.principal, provider, planned.request, completer, seconds)
-    return await calls.send(prompt, running.held.ending, calls.attrs_of_run(planned))
+    new, size = planned.drafted.draft, planned.drafted.draft.size
+    attrs: dict[Attr, Value] = {
+        Attr.PURPOSE: purpose,
+        Attr.OVERRIDES: sum(mark.override is not None for mark in new.marks.values()),
+        Attr.EXCLUDED_TOKENS: 0 if size is None else size.before - size.after,
+    }
+    return await calls.send(prompt, running.held.ending, attrs, seconds=Metric.RUN_CALL)
 
 
 async def _settle(running: Running, call_id: CallID, terms: Terms, response: Response, after: After) -> None:
@@ -171,9 +183,7 @@ async def _learn(running: Running, planned: NextCall, response: Response) -> Non
     agent = planned.drafted.state.agent
     try:
         async with running.deps.store.begin(running.claimed.principal) as scope:
-            await estimates.learn_factor(
-                scope, running.deps, agent.provider, agent.model, planned.raw_tokens, response.usage
-            )
+            await estimates.learn_factor(scope, running.deps, agent.model, planned.raw_tokens, response.usage)
     except HangoError:
         return
 

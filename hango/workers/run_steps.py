@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hango.chain import calls as planning
@@ -36,7 +37,8 @@ async def next_step(running: Running, conversation: Conversation) -> Step:
         own = await running.deps.definition(scope, running.start.agent_version_id)
     if last is None:
         return Step(next_of(MessageRole.USER, (), None, (), is_own=False), 0, None)
-    declared = frozenset(tool.name for tool in own.tools)
+    # A subagent cannot ask the client: its calls of such tools get an error result.
+    declared = frozenset() if conversation.is_child else frozenset(tool.name for tool in own.tools)
     found = next_of(
         last.role, read_content(last.content), stop_reason, declared, is_own=last.run_id == running.claimed.id
     )
@@ -58,7 +60,7 @@ async def carry_out(running: Running, conversation: Conversation, step: Step) ->
             outcome = running.answers.get(call_key(step.seq, block)) or await run_tool(place, block, tools)
             skill = outcome.skill or skill
             results.append(tool_result(block.view.id or "", outcome.text, is_error=outcome.is_error))
-        await append(scope, conversation.session_id, running.claimed.id, MessageRole.USER, results, None)
+        await append(scope, conversation.session_id, running.claimed.id, MessageRole.USER, results)
         if skill != running.skill and skill is not None and not conversation.is_child:
             await run_claims.use_skill(scope, running.claimed.id, skill)
         if step.next.clients:
@@ -81,8 +83,9 @@ async def append(
     session_id: SessionID,
     run_id: RunID,
     role: MessageRole,
-    blocks: list[Block] | tuple[Block, ...],
-    model: str | None,
+    blocks: Sequence[Block],
+    *,
+    model: str | None = None,
 ) -> int:
     """A message of the run at the end of a conversation; its seq."""
     content = tuple(blocks)

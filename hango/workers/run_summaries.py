@@ -41,4 +41,3 @@ async def compact(running: Running, planned: NextCall) -> bool:
             raise
         logs.warning(Log.SUMMARY_FAILED, ended, process="worker", run_id=running.claimed.id)
     return saved
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 from hango import logs, telemetry
 from hango.chain import calls as planning
 from hango.chain.builtin_tools.base import Outcome
+from hango.chain.builtin_tools.task import task_of
 from hango.chain.calls import Conversation
 from hango.chain.deps import Deps
 from hango.chain.turns import TASK, Need
@@ -98,7 +99,7 @@ async def _call(running: Running, conversation: Conversation) -> None:
 
 async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
     """A subagent's answer to its task, in a conversation of its own that is found again after a crash."""
-    task = run_tools_task(block)
+    task = task_of(block)
     if isinstance(task, Outcome):
         return task
     run_id, agent_id = running.claimed.id, running.start.agent_id
@@ -106,7 +107,7 @@ async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
         await running.hold(scope)
         session_id = await run_claims.child_session(scope, run_id, agent_id, run_steps.call_key(seq, block))
         if await messages.last(scope, session_id) is None:
-            await run_steps.append(scope, session_id, run_id, MessageRole.USER, [text_block(task)], None)
+            await run_steps.append(scope, session_id, run_id, MessageRole.USER, [text_block(task)])
     ended = await _converse(running, Conversation(session_id, Purpose.SUBAGENT))
     if ended.status is RunStatus.REQUIRES_ACTION:
         return Outcome("The subagent wants a tool that only the client has. Do that part yourself.", is_error=True)

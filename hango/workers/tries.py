@@ -29,7 +29,7 @@ FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 
 
-async def see_through(deps: Deps, held: Held) -> float | None:
+async def see_through(deps: Deps, held: Held[Claimed]) -> float | None:
     """One claim to its end. Returns after how many seconds the try may be claimed again, if the provider did not take
     the call.
 

@@ -9,7 +9,6 @@ from hango import jsontext
 from hango.chain.builtin_tools import files, skills, todo
 from hango.chain.builtin_tools.arguments import fault_of
 from hango.chain.builtin_tools.base import Outcome, Work, Workplace, cut, failed
-from hango.errors import HangoError
 from hango.messages import Block, ToolSpec
 
 # Every built-in tool but `task`, which is a conversation of its own (workers/runs.py).

@@ -1,0 +1,31 @@
+"""The kinds of jobs that a worker does, as one table: how each is claimed, kept and seen to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hango.chain.deps import Deps
+from hango.store import claims, run_queue
+from hango.workers import runs, tries
+from hango.workers.held import Held
+
+Claim = Callable[..., Awaitable[list[Any]]]
+Renew = Callable[..., Awaitable[Mapping[Any, bool]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`see_through` returns after how many seconds a job that was given back may be claimed again, None for others."""
+
+    name: str
+    claim: Claim
+    renew: Renew
+    see_through: Callable[[Deps, Held[Any]], Awaitable[float | None]]
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("run", run_queue.claim, run_queue.renew, runs.see_through),
+    Kind("try", claims.claim, claims.renew, tries.see_through),
+)
