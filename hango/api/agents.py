@@ -21,6 +21,8 @@ from hango.domain import Agent, AuditAction
 from hango.errors import NotFound
 from hango.messages import ToolSpec
 from hango.store import agents, audit, tries
+from hango.tries import TryStatus
+from hango.workers import counting
 
 RawObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 
@@ -141,8 +143,9 @@ async def delete_agent(call: Call[Agent, None]) -> None:
     async with call.deps.store.begin(call.principal) as scope:
         if not await agents.delete(scope, call.target.id):
             raise NotFound
-        await tries.cancel(scope, agent_id=call.target.id)
+        cancelled = await tries.cancel(scope, agent_id=call.target.id)
         await audit.record(scope, AuditAction.AGENT_DELETE, "agent", call.target.id, {})
+    counting.ended(TryStatus.CANCELLED, cancelled)
 
 
 def _changed(wanted: AgentPatch) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from hango.domain import AgentID, AuditAction, RunStatus, Session
 from hango.errors import Invalid, NotFound, Reason
 from hango.store import agents, audit, messages, sessions, tries
 from hango.store.connection import Scope
+from hango.tries import TryStatus
+from hango.workers import counting
 
 TITLE_CHARS = 500
 
@@ -125,8 +127,9 @@ async def delete_session(call: Call[Session, None]) -> None:
     async with call.deps.store.begin(call.principal) as scope:
         if not await sessions.delete(scope, call.target.id):
             raise NotFound
-        await tries.cancel(scope, session_id=call.target.id)
+        cancelled = await tries.cancel(scope, session_id=call.target.id)
         await audit.record(scope, AuditAction.SESSION_DELETE, "session", call.target.id, {})
+    counting.ended(TryStatus.CANCELLED, cancelled)
 
 
 async def _check_agent(call: Call[None, SessionIn], agent_id: AgentID) -> None:

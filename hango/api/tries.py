@@ -14,7 +14,8 @@ from hango.api.waiting import WaitQuery, Wish
 from hango.domain import Session
 from hango.errors import NotFound
 from hango.store import tries
-from hango.tries import ENDED, Try
+from hango.tries import ENDED, Try, TryStatus
+from hango.workers import counting
 
 RETRY_AFTER = {"Retry-After": "1"}
 
@@ -47,7 +48,8 @@ async def show_try(call: Call[Try, None, WaitQuery]) -> Reply[TryOut]:
 async def cancel_try(call: Call[Try, None]) -> Reply[TryOut]:
     """A waiting one ends at once; a running one is told to; one that has ended stays as it is."""
     async with call.deps.store.begin(call.principal) as scope:
-        await tries.cancel(scope, try_id=call.target.id)
+        cancelled = await tries.cancel(scope, try_id=call.target.id)
+    counting.ended(TryStatus.CANCELLED, cancelled)
     found = await _look(call, call.target.id)
     return Reply(TryOut.of(found), 200 if found.status in ENDED else 202)
 

@@ -22,7 +22,8 @@ from hango.domain import Session
 from hango.errors import Invalid, NotFound, Reason
 from hango.messages import Usage
 from hango.store import tenants, tries, try_batches
-from hango.tries import NewRequest, TryBatch, VariantSum
+from hango.tries import NewRequest, TryBatch, TryStatus, VariantSum
+from hango.workers import counting
 
 MAX_TRIES = 1000  # in one batch
 MAX_REPEATS = 30
@@ -84,7 +85,8 @@ async def show_batch(call: Call[TryBatch, None, WaitQuery]) -> Reply[BatchOut]:
 async def cancel_batch(call: Call[TryBatch, None]) -> Reply[BatchOut]:
     """What waits ends at once, what runs is told to, what has ended stays."""
     async with call.deps.store.begin(call.principal) as scope:
-        await tries.cancel(scope, batch_id=call.target.id)
+        cancelled = await tries.cancel(scope, batch_id=call.target.id)
+    counting.ended(TryStatus.CANCELLED, cancelled)
     found = await _look(call, call.target.id)
     return Reply(BatchOut.of(*found), 200 if found[0].finished_at else 202)
 

@@ -131,8 +131,11 @@ async def cancel(
     batch_id: UUID | None = None,
     session_id: UUID | None = None,
     agent_id: UUID | None = None,
-) -> None:
-    """Cancel the tries of one of these that have not ended: those that wait at once, those that run by their worker."""
+) -> int:
+    """Cancel the tries of one of these that have not ended: those that wait at once, those that run by their worker.
+
+    Returns how many have ended with it.
+    """
     assert sum(one is not None for one in (try_id, batch_id, session_id, agent_id)) == 1
     found = await rows.hold_open_tries(
         scope.conn,
@@ -144,10 +147,9 @@ async def cancel(
     )
     waiting = [row.id for row in found if row.status == TryStatus.QUEUED]
     running = [row.id for row in found if row.status == TryStatus.RUNNING]
-    if waiting:
-        await end_waiting(scope, waiting, TryStatus.CANCELLED, TryError.CANCELLED)
     if running:
         await rows.request_cancel(scope.conn, tenant_id=scope.tenant_id, ids=running)
+    return await end_waiting(scope, waiting, TryStatus.CANCELLED, TryError.CANCELLED) if waiting else 0
 
 
 async def end_waiting(scope: Scope, ids: Sequence[UUID], status: TryStatus, error: TryError) -> int:

@@ -34,7 +34,9 @@ def claimed(one: Claimed) -> None:
 
 
 def ended(status: TryStatus, tries: int = 1) -> None:
-    telemetry.count(Metric.TRY, {Attr.TRY_OUTCOME: status}, by=tries)
+    """Whoever ended them; to be called after the commit."""
+    if tries:
+        telemetry.count(Metric.TRY, {Attr.TRY_OUTCOME: status}, by=tries)
 
 
 def reconciled(kind: Reconciled, tries: int = 1) -> None:

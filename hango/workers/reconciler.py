@@ -128,7 +128,7 @@ class Reconciler:
             logs.error(Log.TRY_LOST, tenant_id=one.principal.tenant_id, try_id=one.id)
         for kind, number in done.items():
             counting.reconciled(kind, number)
-            if kind in STATUS and number:
+            if kind in STATUS:
                 counting.ended(STATUS[kind], number)
         return (full or len(overdue) >= BATCH) and done.total() > 0
 

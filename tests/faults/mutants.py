@@ -40,7 +40,6 @@ class Mutant:
 MUTANTS: Final = {
     "a settle of what has ended": Mutant(tries, "SETTLE_TRY", "    and t.status = 'running'\n"),
     "a settle of an older claim": Mutant(tries, "SETTLE_TRY", "    and t.attempt = %(attempt)s\n"),
-    "a settle without a call": Mutant(tries, "SETTLE_TRY", "    and t.called_at is not null\n"),
     "a settle that bills nobody": Mutant(
         tries,
         "SETTLE_TRY",

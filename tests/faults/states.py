@@ -83,7 +83,7 @@ class Life(RuleBasedStateMachine):
     def begin(self, count: int) -> MultipleResults[UUID]:
         """Something to do for two tenants."""
         self.world.clear()
-        self.seen = self.world.facts()
+        self._see()
         single, batch = Wish(0, 1, is_batch=False), Wish(1, count, is_batch=True)
         return multiple(*self._accept(single), *self._accept(batch))
 
@@ -100,8 +100,20 @@ class Life(RuleBasedStateMachine):
     def claim_and_call(self) -> MultipleResults[Claim]:
         """All goes well so far."""
         claims = self._claim(CAP)
-        self.seen = self.world.facts()
+        self._see()
         return multiple(*(claim for claim in claims if self._call(claim)))
+
+    @rule(target=calling, claim=turned_away)
+    def wait_again(self, claim: Claim) -> MultipleResults[Claim]:
+        """It waits again and another calls; the first, whose confirmation was lost, does all that it does once more."""
+        self._put_back(claim)
+        self._see()
+        others = self._claim(CAP)
+        self._see()
+        calling = [other for other in others if self._call(other)]
+        self._see()
+        self._put_back(claim)
+        return multiple(*calling)
 
     @rule(target=calling, claim=claimed)
     def call(self, claim: Claim) -> MultipleResults[Claim]:
@@ -135,12 +147,10 @@ class Life(RuleBasedStateMachine):
             self.corrected[claim.id] += self._in_force(claim, self.world.correct(claim, ACTUAL))
 
     @rule(claim=turned_away, seconds=st.sampled_from([0.0, 30.0]))
-    def defer(self, claim: Claim, seconds: float) -> None:
-        """Twice, as after a lost confirmation. When it may not wait again, it ends."""
-        done = self._in_force(claim, self.world.defer(claim, seconds))
+    def put_back(self, claim: Claim, seconds: float) -> None:
+        """Twice, as after a lost confirmation."""
+        self._put_back(claim, seconds)
         assert not self.world.defer(claim, seconds), "deferred twice"
-        if not done:
-            self._in_force(claim, self.world.settle(claim, REFUSED))
 
     @rule(id=made, what=st.sampled_from(["try", "batch", "session", "another's try"]))
     def cancel(self, id: UUID, what: str) -> None:
@@ -170,8 +180,20 @@ class Life(RuleBasedStateMachine):
         if first:
             self.world.turn(LEASE_OVER, first[0].id)
             self.world.reconcile()
-            self.seen = self.world.facts()
+            self._see()
         return multiple(*first, *self._claim(1))
+
+    @rule(target=claimed)
+    def every_worker_dies(self) -> MultipleResults[Claim]:
+        """Whoever claims dies before the call, more often than a try is rescued."""
+        claims: list[Claim] = []
+        for _ in range(5):
+            found = self._claim(CAP)
+            self.world.turn(LEASE_OVER, *(claim.id for claim in found))
+            self.world.reconcile()
+            self._see()
+            claims += found
+        return multiple(*claims)
 
     @rule(claim=calling)
     def fall_silent_in_call(self, claim: Claim) -> None:
@@ -245,6 +267,14 @@ class Life(RuleBasedStateMachine):
             return False
         self.calls[claim.id] += 1
         return True
+
+    def _put_back(self, claim: Claim, seconds: float = 0.0) -> None:
+        """What a provider did not take waits; when it may not, it ends."""
+        if not self._in_force(claim, self.world.defer(claim, seconds)):
+            self._in_force(claim, self.world.settle(claim, REFUSED))
+
+    def _see(self) -> None:
+        self.seen = self.world.facts()
 
     def _in_force(self, claim: Claim, done: bool) -> bool:
         assert not done or self.seen.tries[claim.id].attempt == claim.claimed.attempt, "an older claim changed a try"

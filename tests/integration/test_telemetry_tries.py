@@ -13,11 +13,13 @@ import psycopg
 import pytest
 
 from hango import telemetry
-from hango.config import LogFormat, LogLevel, Settings
+from hango.cli.serve import make_tenant as make_live_tenant
+from hango.config import LogFormat, LogLevel, SecretUrl, Settings
 from hango.tries import Changes, Texts, TryStatus
 from hango.workers.reconciler import Reconciler
 from tests.conftest import Database
 from tests.integration.test_telemetry import logging_to
+from tests.live import client, serving
 from tests.otlp import ReceivedSpan, Receiver, receiving
 from tests.picking import PLAIN, Asker, Work, die, held_back, make_asker, open_deps, picking
 from tests.providers_server import FakeProvider, chat, says
@@ -246,3 +248,29 @@ async def test_a_worker_that_dies_leaves_no_outcome(work_settings: Settings, fak
     (job,) = seen.spans("context_try")
     assert "hango.context.try.outcome" not in job.attributes
     assert [one for one in seen.receiver.counters if one.name == "hango.context.try"] == []
+
+
+def test_a_cancel_in_the_queue_is_counted_where_it_is_asked_for(settings: Settings, fresh_database: Database) -> None:
+    """A waiting try ends in the API; so do those of a batch, and of a session that is deleted."""
+    own = replace(settings, database_url=SecretUrl(fresh_database.app_dsn))
+    tenant = make_live_tenant(own, "cancels")
+    with receiving() as receiver:
+        seen = replace(own, otlp_endpoint=receiver.url)
+        with serving(seen) as url, client(url, tenant.api_key) as http:
+
+            def post(path: str, body: Any = None) -> dict[str, Any]:
+                made: dict[str, Any] = http.post(path, json=body).raise_for_status().json()
+                return made
+
+            agent = post("/v1/agents", {"name": "desk", "model": "offline/extract"})
+            history = [{"role": "user", "content": "And the nuts?"}]
+            session = f"/v1/sessions/{post('/v1/sessions', {'agent_id': agent['id'], 'messages': history})['id']}"
+            one = post(f"{session}/context/try", {})
+            batch = post(f"{session}/context/try-batches", {"variants": [{}], "repeats": 3})
+            post(f"{session}/context/try", {})
+            for _ in range(2):
+                post(f"/v1/tries/{one['id']}/cancel")
+                post(f"/v1/try-batches/{batch['id']}/cancel")
+            http.delete(session).raise_for_status()
+
+    assert counted(receiver, "hango.context.try", "hango.context.try.outcome") == {"cancelled": 5}
