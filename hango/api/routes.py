@@ -16,6 +16,7 @@ from hango.api import (
     files,
     health,
     imports,
+    runs,
     session_messages,
     sessions,
     tenant,
@@ -33,6 +34,7 @@ from hango.api.authz import (
     PUBLIC,
     READ_AGENT,
     READ_BATCH,
+    READ_RUN,
     READ_SESSION,
     READ_TRY,
     WRITE_AGENT,
@@ -57,6 +59,7 @@ from hango.chain.snapshot import Snapshot
 
 AGENT = "/v1/agents/{agent_id}"
 SESSION = "/v1/sessions/{session_id}"
+RUN = "/v1/runs/{run_id}"
 TRY = "/v1/tries/{try_id}"
 BATCH = "/v1/try-batches/{batch_id}"
 CONTEXT = (Snapshot, FullPart, context.ProviderRequest)
@@ -113,6 +116,14 @@ ROUTES: tuple[Row, ...] = (
         "Replace them; an empty list clears", context_overrides.OverridesOut,
         context_overrides.OverridesIn, query=context_overrides.OverridesQuery, refuses=(412,), asks=(IF_MATCH,),
         gives=(ETAG,)),
+
+    Row("POST", SESSION + "/runs", WRITE_SESSION, runs.start_run, "Run: say something, or let the agent go on",
+        runs.RunOut, runs.RunIn, query=WaitQuery, status=202, also=(200,), refuses=(402, 409), asks=STARTS,
+        gives=STARTED),
+    Row("GET", SESSION + "/runs", READ_SESSION, runs.list_runs, "List a session's runs", Listing[runs.RunOut],
+        query=PageQuery),
+    Row("GET", RUN, READ_RUN, runs.show_run, "A run, or its end when it comes in time", runs.RunOut, query=WaitQuery),
+    Row("POST", RUN + "/cancel", READ_RUN, runs.cancel_run, "Cancel a run", runs.RunOut, also=(202,)),
 
     Row("POST", SESSION + "/context/try", READ_SESSION, tries.start_try, "Try a changed context with one model call",
         TryOut, tries.TryIn, query=WaitQuery, status=202, also=(200,), refuses=(402,), asks=STARTS, gives=STARTED),
