@@ -16,6 +16,7 @@ from hango.api import (
     files,
     health,
     imports,
+    run_calls,
     runs,
     session_messages,
     sessions,
@@ -124,6 +125,11 @@ ROUTES: tuple[Row, ...] = (
         query=PageQuery),
     Row("GET", RUN, READ_RUN, runs.show_run, "A run, or its end when it comes in time", runs.RunOut, query=WaitQuery),
     Row("POST", RUN + "/cancel", READ_RUN, runs.cancel_run, "Cancel a run", runs.RunOut, also=(202,)),
+
+    Row("GET", RUN + "/calls", READ_RUN, run_calls.list_calls, "List the model calls of a run",
+        Listing[run_calls.RunCallOut], query=PageQuery),
+    Row("GET", RUN + "/calls/{n}/context", READ_RUN, run_calls.show_call, "What the model saw then, or what changed",
+        (run_calls.PastContextOut, run_calls.ContextDiffOut), query=run_calls.CallContextQuery),
 
     Row("POST", SESSION + "/context/try", READ_SESSION, tries.start_try, "Try a changed context with one model call",
         TryOut, tries.TryIn, query=WaitQuery, status=202, also=(200,), refuses=(402,), asks=STARTS, gives=STARTED),
