@@ -202,6 +202,8 @@ CASES: dict[str, Case] = {
         lambda s, t: context_overrides.replace_for_session(s, t.session.id, []), NotFound
     ),
     "files.delete": Case(lambda s, t: files.delete(s, t.agent.id, PATH), False),
+    "files.hold": Case(lambda s, t: files.hold(s, t.agent.id), None),
+    "files.holding": Case(lambda s, t: files.holding(s, t.agent.id, [PATH], "memory"), {}),
     "files.list_under": Case(lambda s, t: mapped(files.list_under(s, t.agent.id, "/"), lambda page: page.data), ()),
     "files.read": Case(lambda s, t: files.read(s, t.agent.id, PATH), None),
     "files.texts": Case(lambda s, t: files.texts(s, [file.version_id for file in t.current.files], most_chars=9), {}),
