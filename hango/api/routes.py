@@ -20,6 +20,7 @@ from hango.api import (
     runs,
     session_messages,
     sessions,
+    summaries,
     tenant,
     tries,
     try_batches,
@@ -126,6 +127,10 @@ ROUTES: tuple[Row, ...] = (
     Row("GET", RUN, READ_RUN, runs.show_run, "A run, or its end when it comes in time", runs.RunOut, query=WaitQuery),
     Row("POST", RUN + "/cancel", READ_RUN, runs.cancel_run, "Cancel a run", runs.RunOut, also=(202,)),
 
+    Row("PUT", SESSION + "/summary", WRITE_SESSION, summaries.put_summary, "Put a summary in force",
+        summaries.SummaryOut, summaries.SummaryIn, refuses=(409,)),
+    Row("DELETE", SESSION + "/summary", WRITE_SESSION, summaries.undo_summary, "Take the last summary back",
+        status=204, refuses=(409,)),
     Row("GET", RUN + "/calls", READ_RUN, run_calls.list_calls, "List the model calls of a run",
         Listing[run_calls.RunCallOut], query=PageQuery),
     Row("GET", RUN + "/calls/{n}/context", READ_RUN, run_calls.show_call, "What the model saw then, or what changed",

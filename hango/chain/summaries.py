@@ -69,6 +69,13 @@ def cut_of(draft: Draft, keep: int) -> int | None:
     return None
 
 
+def may_cut(draft: Draft, through_seq: int) -> bool:
+    """Whether a summary may end with a message: it is one of those that are not under a summary yet, and no pair's."""
+    items = [item for item in draft.messages if item.seq > 0]
+    at = next((i + 1 for i, item in enumerate(items) if item.seq == through_seq), None)
+    return at is not None and not any(i < at <= max(group) for i, group in together(items).items())
+
+
 def covered(draft: Draft, bodies: Bodies, through_seq: int) -> Covered:
     """What the summary covers as one text, the summary before it first."""
     shown = []

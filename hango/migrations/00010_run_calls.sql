@@ -60,6 +60,13 @@ alter table sessions
 create unique index sessions_parent_idx on sessions (tenant_id, parent_run_id, parent_call)
   where parent_run_id is not null;
 
+-- The summary that was in force when one was saved: taking it back puts that one in force again.
+alter table summaries add column previous_id uuid;
+-- squawk-ignore adding-foreign-key-constraint, constraint-missing-not-valid
+alter table summaries
+  add constraint summaries_previous_fk foreign key (tenant_id, session_id, previous_id)
+    references summaries (tenant_id, session_id, id);
+
 -- A loaded skill narrows the tools: it is a part of what a request is made of.
 alter table context_bases add column skill_version_id uuid;
 -- squawk-ignore adding-foreign-key-constraint, constraint-missing-not-valid
@@ -196,6 +203,8 @@ alter table usage_records drop column call_id;
 drop table run_calls;
 alter table context_bases drop constraint context_bases_skill_fk;
 alter table context_bases drop column skill_version_id;
+alter table summaries drop constraint summaries_previous_fk;
+alter table summaries drop column previous_id;
 drop index sessions_parent_idx;
 alter table sessions drop constraint sessions_parent_check;
 alter table sessions drop constraint sessions_parent_run_fk;

@@ -93,6 +93,11 @@ async def set_summary(scope: Scope, session_id: UUID, text: str, through_seq: in
     return Summary(SummaryID(summary_id), text, through_seq)
 
 
+async def undo_summary(scope: Scope, session_id: UUID) -> bool:
+    """Take the last summary back: the one before it is in force again, or none. False when there is none."""
+    return await rows.undo_summary(scope.conn, tenant_id=scope.tenant_id, session_id=session_id) is not None
+
+
 def summary_of(summary_id: UUID | None, text: str | None, through_seq: int | None) -> Summary | None:
     """The summary out of three columns of an outer join."""
     if summary_id is None or text is None or through_seq is None:

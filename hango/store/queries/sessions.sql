@@ -43,8 +43,8 @@ where tenant_id = @tenant_id and id = @id and deleted_at is null;
 
 -- name: create_summary :execrows
 -- A summary of the history up to a message; no row when the session has no such message.
-insert into summaries (tenant_id, id, session_id, text, through_seq, tokens)
-select s.tenant_id, @id, s.id, @text, @through_seq, @tokens
+insert into summaries (tenant_id, id, session_id, text, through_seq, tokens, previous_id)
+select s.tenant_id, @id, s.id, @text, @through_seq, @tokens, s.summary_id
 from sessions s
 where s.tenant_id = @tenant_id
   and s.id = @session_id
@@ -62,3 +62,15 @@ where tenant_id = @tenant_id and id = @session_id;
 select last_seq
 from sessions
 where tenant_id = @tenant_id and id = @id and deleted_at is null;
+
+-- name: undo_summary :one
+-- Put the summary in force again that was before the present one, or none; no row when there is none to take back.
+update sessions s
+set summary_id = m.previous_id
+from summaries m
+where s.tenant_id = @tenant_id
+  and s.id = @session_id
+  and s.deleted_at is null
+  and m.tenant_id = s.tenant_id
+  and m.id = s.summary_id
+returning s.id;
