@@ -11,8 +11,6 @@ from enum import StrEnum
 
 from hango.messages import Block, MessageRole, StopReason
 
-TASK = "task"
-
 # With these the last message's calls may be cut, or nobody wants them to be carried out.
 _UNFINISHED = frozenset({StopReason.MAX_TOKENS, StopReason.REFUSAL, StopReason.CONTEXT_EXCEEDED})
 

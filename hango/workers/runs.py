@@ -12,7 +12,8 @@ from hango.chain.builtin_tools.base import Outcome
 from hango.chain.builtin_tools.task import task_of
 from hango.chain.calls import Conversation
 from hango.chain.deps import Deps
-from hango.chain.turns import TASK, Need
+from hango.chain.middleware.subagent import TASK
+from hango.chain.turns import Need
 from hango.domain import Purpose, RunStatus
 from hango.errors import HangoError, NotFound, Unavailable
 from hango.logs import Log
@@ -83,7 +84,7 @@ async def _converse(running: Running, conversation: Conversation) -> Stop:
             await _call(running, conversation)
             continue
         for block in step.next.calls:
-            if block.view.name == TASK and not conversation.is_child:
+            if block.view.name == TASK.name and not conversation.is_child:
                 running.answers[run_steps.call_key(step.seq, block)] = await _delegate(running, step.seq, block)
         await run_steps.carry_out(running, conversation, step)
 
@@ -99,7 +100,7 @@ async def _call(running: Running, conversation: Conversation) -> None:
 
 async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
     """A subagent's answer to its task, in a conversation of its own that is found again after a crash."""
-    task = task_of(block)
+    task = task_of(block, TASK)
     if isinstance(task, Outcome):
         return task
     run_id, agent_id = running.claimed.id, running.start.agent_id
