@@ -51,9 +51,7 @@ async def converse(running: Running, conversation: Conversation, planned: NextCa
 
     async def write(scope: Scope, response: Response) -> None:
         model = planned.drafted.state.agent.model
-        await append(
-            scope, conversation.session_id, running.claimed.id, MessageRole.ASSISTANT, response.content, model=model
-        )
+        await append(scope, running, conversation, MessageRole.ASSISTANT, response.content, model=model)
         if not conversation.is_child:
             await run_claims.count_turn(scope, running.claimed.id)
 

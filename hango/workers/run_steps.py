@@ -11,7 +11,7 @@ from hango.chain.builtin_tools.run_tool import run_tool
 from hango.chain.calls import Conversation
 from hango.chain.digest import digest
 from hango.chain.turns import Next, next_of
-from hango.domain import RunID, RunStatus, SessionID
+from hango.domain import RunStatus
 from hango.messages import Block, MessageRole, StopReason, ToolSpec, content_json, read_content, tool_result
 from hango.store import messages, run_calls, run_claims, runs
 from hango.store.connection import Scope
@@ -40,7 +40,11 @@ async def next_step(running: Running, conversation: Conversation) -> Step:
     # A subagent cannot ask the client: its calls of such tools get an error result.
     declared = frozenset() if conversation.is_child else frozenset(tool.name for tool in own.tools)
     found = next_of(
-        last.role, read_content(last.content), stop_reason, declared, is_own=last.run_id == running.claimed.id
+        last.role,
+        read_content(last.content),
+        stop_reason,
+        declared,
+        is_own=conversation.is_child or last.run_id == run_id,
     )
     return Step(found, last.seq, stop_reason)
 
@@ -60,7 +64,7 @@ async def carry_out(running: Running, conversation: Conversation, step: Step) ->
             outcome = running.answers.get(call_key(step.seq, block)) or await run_tool(place, block, tools)
             skill = outcome.skill or skill
             results.append(tool_result(block.view.id or "", outcome.text, is_error=outcome.is_error))
-        await append(scope, conversation.session_id, running.claimed.id, MessageRole.USER, results)
+        await append(scope, running, conversation, MessageRole.USER, results)
         if skill != running.skill and skill is not None and not conversation.is_child:
             await run_claims.use_skill(scope, running.claimed.id, skill)
         if step.next.clients:
@@ -80,17 +84,18 @@ async def require_action(running: Running, step: Step) -> None:
 
 async def append(
     scope: Scope,
-    session_id: SessionID,
-    run_id: RunID,
+    running: Running,
+    conversation: Conversation,
     role: MessageRole,
     blocks: Sequence[Block],
     *,
     model: str | None = None,
-) -> int:
-    """A message of the run at the end of a conversation; its seq."""
+) -> None:
+    """A message of the run at the end of a conversation; a subagent's carries no run, it has only one."""
     content = tuple(blocks)
+    run_id = None if conversation.is_child else running.claimed.id
     new = NewMessage(role, content_json(content), digest(role, content, model), model=model, run_id=run_id)
-    return (await messages.append(scope, session_id, [new]))[0]
+    await messages.append(scope, conversation.session_id, [new])
 
 
 def call_key(seq: int, block: Block) -> str:

@@ -107,9 +107,10 @@ async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
     async with running.deps.store.begin(running.claimed.principal) as scope:
         await running.hold(scope)
         session_id = await run_claims.child_session(scope, run_id, agent_id, run_steps.call_key(seq, block))
+        child = Conversation(session_id, Purpose.SUBAGENT)
         if await messages.last(scope, session_id) is None:
-            await run_steps.append(scope, session_id, run_id, MessageRole.USER, [text_block(task)])
-    ended = await _converse(running, Conversation(session_id, Purpose.SUBAGENT))
+            await run_steps.append(scope, running, child, MessageRole.USER, [text_block(task)])
+    ended = await _converse(running, child)
     if ended.status is RunStatus.REQUIRES_ACTION:
         return Outcome("The subagent wants a tool that only the client has. Do that part yourself.", is_error=True)
     async with running.deps.store.read(running.claimed.principal) as scope:
