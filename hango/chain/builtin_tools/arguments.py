@@ -78,6 +78,8 @@ def _sentence(error: ValidationError) -> str:
     rule, path = str(error.validator), list(error.absolute_path)
     wanted: Any = error.validator_value
     around: Any = error.schema
+    if error.validator is None:  # a schema that is `false`: the library does not say where
+        return "The arguments hold something that must not be given."
     if rule == "required":
         given: Any = error.instance
         missing = next(name for name in wanted if name not in given)
@@ -98,7 +100,7 @@ def _sentence(error: ValidationError) -> str:
     elif rule in _RULES:
         must = _RULES[rule].format(_shown(wanted))
     else:
-        must = f"keep the rule '{rule}' of its schema" if error.validator else "not be given"
+        must = f"keep the rule '{rule}' of its schema"
     return f"{_subject(path)} must {must}."
 
 

@@ -18,8 +18,12 @@ from jsonschema import ValidationError, validators
 
 from hango.chain.builtin_tools import patterns
 
-# Units of work of one check, about ten microseconds each.
+# Units of work of one check, about ten microseconds each; to follow a reference takes several.
 MOST_WORK = 30_000
+REFERENCE_UNITS = 5
+# Keywords inside each other. A reference that leads to itself must end before Python's stack does, at which the
+# library's own library ends the process.
+MOST_DEEP = 120
 # The library writes what is wrong into its error's text, which takes time.
 CHARS_A_UNIT = 64
 
@@ -33,11 +37,19 @@ class TooMuchWork(Exception):
 class _Budget:
     def __init__(self) -> None:
         self.left = MOST_WORK
+        self.depth = 0
+        self.last: ValidationError | None = None
 
     def spend(self, units: int) -> None:
         self.left -= units
-        if self.left < 0:
+        if self.left < 0 or self.depth > MOST_DEEP:
             raise TooMuchWork
+
+    def spend_on(self, error: ValidationError) -> None:
+        """For its text, once: an error passes through every keyword around the one that made it."""
+        if error is not self.last:
+            self.spend(len(error.message) // CHARS_A_UNIT)
+            self.last = error
 
 
 _budget: ContextVar[_Budget] = ContextVar("_budget")
@@ -89,10 +101,14 @@ def _bounded(base: Any) -> Any:
 def _counted(check: Check) -> Check:
     def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         budget = _budget.get()
-        budget.spend(1 + _size(value) + (len(instance) if isinstance(instance, dict | list) else 0))
-        for error in check(validator, value, instance, schema) or ():
-            budget.spend(len(error.message) // CHARS_A_UNIT)
-            yield error
+        budget.depth += 1
+        try:
+            budget.spend(1 + _size(value) + (len(instance) if isinstance(instance, dict | list) else 0))
+            for error in check(validator, value, instance, schema) or ():
+                budget.spend_on(error)
+                yield error
+        finally:
+            budget.depth -= 1
 
     return counted
 
@@ -105,6 +121,7 @@ def _size(value: object) -> int:
 def _inside(check: Check) -> Check:
     def inside(validator: Any, ref: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if isinstance(ref, str) and ref.startswith("#"):
+            _budget.get().spend(REFERENCE_UNITS)
             yield from check(validator, ref, instance, schema) or ()
 
     return inside
