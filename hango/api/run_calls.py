@@ -129,7 +129,7 @@ async def show_call(call: Call[Run, None, CallContextQuery]) -> PastContextOut |
 async def _other(call: Call[Run, None, CallContextQuery], scope: Scope, n: int, against: str) -> PastCall:
     """The call to compare with. Raises NotFound for one that the caller may not see."""
     if against == NEXT:
-        return await _rebuild(call, scope, call.target.id, n + 1)
+        return await _next(call, scope, n)
     run_text, colon, number = against.partition(":")
     if not colon:
         message = "`against` is `next`, or another call as <run id>:<n>."
@@ -138,6 +138,15 @@ async def _other(call: Call[Run, None, CallContextQuery], scope: Scope, n: int, 
     if run is None or not authz.READ_RUN.allows(call.principal, run):
         raise NotFound
     return await _rebuild(call, scope, run.id, _number(number))
+
+
+async def _next(call: Call[Run, None, CallContextQuery], scope: Scope, n: int) -> PastCall:
+    """The next call of the same conversation: a subagent's and a summary's lie between. Raises NotFound."""
+    this, *later = await run_calls.list_all(scope, call.target.id, after=n - 1)
+    found = next((one for one in later if (one.session_id, one.purpose) == (this.session_id, this.purpose)), None)
+    if found is None:
+        raise NotFound
+    return await past_calls.rebuild(scope, call.deps, found)
 
 
 async def _rebuild(call: Call[Run, None, CallContextQuery], scope: Scope, run_id: UUID, n: int) -> PastCall:

@@ -39,13 +39,8 @@ async def next_step(running: Running, conversation: Conversation) -> Step:
         return Step(next_of(MessageRole.USER, (), None, (), is_own=False), 0, None)
     # A subagent cannot ask the client: its calls of such tools get an error result.
     declared = frozenset() if conversation.is_child else frozenset(tool.name for tool in own.tools)
-    found = next_of(
-        last.role,
-        read_content(last.content),
-        stop_reason,
-        declared,
-        is_own=conversation.is_child or last.run_id == run_id,
-    )
+    is_own = conversation.is_child or last.run_id == run_id
+    found = next_of(last.role, read_content(last.content), stop_reason, declared, is_own=is_own)
     return Step(found, last.seq, stop_reason)
 
 
