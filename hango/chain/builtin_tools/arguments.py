@@ -75,10 +75,12 @@ def fault_of(spec: ToolSpec, arguments: object) -> str | None:
 
 
 def _sentence(error: ValidationError) -> str:
-    rule, path = str(error.validator), list(error.absolute_path)
+    # The library's types leave out that each of these may be anything.
+    rule: Any = error.validator
     wanted: Any = error.validator_value
     around: Any = error.schema
-    if error.validator is None:  # a schema that is `false`: the library does not say where
+    path = list(error.absolute_path)
+    if rule is None:  # a schema that is `false`: the library does not say where
         return "The arguments hold something that must not be given."
     if rule == "required":
         given: Any = error.instance

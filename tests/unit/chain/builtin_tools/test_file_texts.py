@@ -99,7 +99,7 @@ def test_reading_on_reads_everything(text: str, limit: int, most_chars: int) -> 
     ],
 )
 def test_an_edit(text: str, old: str, new: str, replace_all: bool, expected: tuple[str, int] | str) -> None:
-    """The old text must stand there exactly once unless replace_all is true; else the sentence says how often it does."""
+    """The old text must stand there exactly once unless replace_all is true; the sentence says how often it does."""
     assert edited(text, old, new, replace_all=replace_all) == expected
 
 
