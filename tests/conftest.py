@@ -4,6 +4,7 @@ database         a migrated database of the worker; make a tenant of your own in
 fresh_database   a migrated database of this test alone, dropped after it
 redis_url        a Redis database of the worker
 settings         Settings that name `database` and `redis_url`
+try_world        an API and a worker as processes, with a database and a Redis of their own and a scripted provider
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -20,6 +22,9 @@ import pytest
 from hango.config import Settings
 from hango.migrations import cluster
 from tests.services import Run, Services, clone_database, drop_database
+
+if TYPE_CHECKING:
+    from tests.cases.try_world import TryWorld
 
 RUN = pytest.StashKey[Run]()
 
@@ -109,3 +114,24 @@ def settings(database: Database, redis_url: str, tmp_path_factory: pytest.TempPa
             "HANGO_REDIS_URL": redis_url,
         }
     )
+
+
+@pytest.fixture(scope="session")
+def world_of_tries(
+    settings: Settings, services: Services, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TryWorld]:
+    """One for all tests of a worker: its `hango worker` claims whatever waits in its database."""
+    from tests.cases.try_world import a_try_world  # it needs Database of this module
+
+    name = f"hango_{secrets.token_hex(8)}"
+    clone_database(services, name)
+    with a_try_world(settings, Database.of(services, name), tmp_path_factory.mktemp("tries")) as made:
+        yield made
+    drop_database(services, name)
+
+
+@pytest.fixture
+def try_world(world_of_tries: TryWorld) -> TryWorld:
+    """It, as at its start: a worker is there, and the provider answers."""
+    world_of_tries.ready()
+    return world_of_tries

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from hango.api import admission, waiting
 from hango.api.changes import VariantIn
-from hango.api.endpoint import Call, Reply
+from hango.api.endpoint import Call, Reply, ReplyT
 from hango.api.fields import PageQuery
 from hango.api.listing import Listing
 from hango.api.try_replies import TryOut
@@ -30,10 +30,15 @@ async def start_try(call: Call[Session, TryIn, WaitQuery]) -> Reply[TryOut]:
     wanted = admission.Wanted([call.body.variant()])
     try_id = await admission.admit(call, wanted)
     found = await _wait(call, try_id, wish)
-    headers = {"Location": f"/v1/tries/{try_id}"}
-    if found.status in ENDED and wish.seconds:
-        return Reply(TryOut.of(found), 200, headers | wish.headers())
-    return Reply(TryOut.of(found), 202, headers | RETRY_AFTER)
+    return started(TryOut.of(found), f"/v1/tries/{try_id}", wish, is_ended=found.status in ENDED)
+
+
+def started(body: ReplyT, location: str, wish: Wish, *, is_ended: bool) -> Reply[ReplyT]:
+    """200 for what ended within the wait that was asked for, else 202."""
+    headers = {"Location": location}
+    if not is_ended:
+        return Reply(body, 202, headers | RETRY_AFTER)
+    return Reply(body, 200, headers | wish.headers()) if wish.seconds else Reply(body, 202, headers)
 
 
 async def show_try(call: Call[Try, None, WaitQuery]) -> Reply[TryOut]:

@@ -13,7 +13,7 @@ from hango.api.changes import VariantIn
 from hango.api.endpoint import Call, Reply
 from hango.api.fields import Body, Name, PageQuery
 from hango.api.listing import Listing
-from hango.api.tries import RETRY_AFTER
+from hango.api.tries import RETRY_AFTER, started
 from hango.api.try_replies import BatchCheckOut, BatchOut, CostOut, TryOut
 from hango.api.waiting import WaitQuery
 from hango.chain import prices
@@ -61,18 +61,15 @@ class BatchQuery(WaitQuery):
     check: bool = False
 
 
-async def start_batch(call: Call[Session, BatchIn, BatchQuery]) -> Reply[BatchOut] | BatchCheckOut:
+async def start_batch(call: Call[Session, BatchIn, BatchQuery]) -> Reply[BatchOut] | Reply[BatchCheckOut]:
     """Accept a batch whole or not at all, or give back the first one of a repeated request."""
     wanted = call.body.wanted()
     if call.query.check:
-        return await _check(call, wanted)
+        return Reply(await _check(call, wanted), 200)
     wish = waiting.wish(call.request, call.query, call.deps.settings.long_wait_max)
     batch_id = await admission.admit(call, wanted)
     found = await _wait(call, batch_id, wish.seconds)
-    headers = {"Location": f"/v1/try-batches/{batch_id}"}
-    if found[0].finished_at and wish.seconds:
-        return Reply(BatchOut.of(*found), 200, headers | wish.headers())
-    return Reply(BatchOut.of(*found), 202, headers | RETRY_AFTER)
+    return started(BatchOut.of(*found), f"/v1/try-batches/{batch_id}", wish, is_ended=found[0].finished_at is not None)
 
 
 async def show_batch(call: Call[TryBatch, None, WaitQuery]) -> Reply[BatchOut]:

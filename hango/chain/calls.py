@@ -55,6 +55,10 @@ class NextCall:
         return self.drafted.draft.would_compact
 
     @property
+    def model(self) -> str:
+        return self.drafted.state.agent.model
+
+    @property
     def raw_tokens(self) -> int:
         """Tokens of the counting encoding: what a lesson for the estimates is learnt from."""
         size = self.drafted.draft.size

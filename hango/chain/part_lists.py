@@ -9,25 +9,26 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hango.chain.parts import message_part, message_seq
+from hango.chain.parts import message_part
 from hango.domain import PartID
 
 _Item = str | tuple[int, int]
 _decoder = msgspec.json.Decoder(list[_Item])
 
 
-def encode(parts: Iterable[PartID]) -> str:
-    """The list as text, in its order."""
+def encode(parts: Iterable[PartID | int]) -> str:
+    """The list as text, in its order. A number is the persisted message of that seq."""
     made: list[str | list[int]] = []
+    run: list[int] = []
     for part in parts:
-        seq = message_seq(part)
-        last = made[-1] if made else None
-        if seq is None or seq <= 0:
+        if isinstance(part, str):
             made.append(part)
-        elif isinstance(last, list) and last[1] == seq - 1:
-            last[1] = seq
+            run = []
+        elif run and run[1] == part - 1:
+            run[1] = part
         else:
-            made.append([seq, seq])
+            run = [part, part]
+            made.append(run)
     return msgspec.json.encode(made).decode()
 
 

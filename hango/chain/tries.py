@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from hango.chain import base as bases
 from hango.chain import context, part_lists, sendable
@@ -151,21 +152,39 @@ async def prepare(scope: Scope, deps: Deps, session_id: SessionID, wanted: Claim
     )
 
 
-async def learn(scope: Scope, deps: Deps, prepared: Prepared, usage: Usage) -> None:
-    """Take what a call was billed at as a lesson for the model's estimates."""
-    await learn_factor(scope, deps, prepared.model, prepared.raw_tokens, usage)
+class Counted(Protocol):
+    """A call that was billed. `raw_tokens` are those of the counting encoding."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def raw_tokens(self) -> int: ...
 
 
-async def learn_factor(scope: Scope, deps: Deps, model: str, raw_tokens: int, usage: Usage) -> None:
-    """The same of any call: `raw_tokens` are those of the counting encoding."""
-    billed = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    if model.startswith("offline/") or raw_tokens < LEAST_TOKENS or billed < LEAST_TOKENS:
-        return
-    start = deps.models.row(model).factor
-    least, most = start / FACTOR_SPREAD, start * FACTOR_SPREAD
-    ratio = min(max(billed / raw_tokens, least), most)
-    first = start + FACTOR_WEIGHT * (ratio - start)
-    await token_factors.learn(scope, model, ratio=ratio, first=first, weight=FACTOR_WEIGHT, least=least, most=most)
+async def learn(scope: Scope, deps: Deps, bills: Sequence[tuple[Counted, Usage]]) -> None:
+    """Take what calls were billed at, in this order, as lessons for the estimates of their models."""
+    ratios: dict[str, list[float]] = {}
+    for prepared, usage in bills:
+        billed = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        if not prepared.model.startswith("offline/") and min(prepared.raw_tokens, billed) >= LEAST_TOKENS:
+            ratios.setdefault(prepared.model, []).append(billed / prepared.raw_tokens)
+    for model, found in sorted(ratios.items()):  # in the order in which everybody takes these rows
+        start = deps.models.row(model).factor
+        least, most = start / FACTOR_SPREAD, start * FACTOR_SPREAD
+        ratio, weight = weighed([min(max(one, least), most) for one in found])
+        first = start + weight * (ratio - start)
+        await token_factors.learn(
+            scope, model, ratio=ratio, first=first, weight=weight, least=least, most=most, calls=len(found)
+        )
+
+
+def weighed(ratios: Sequence[float]) -> tuple[float, float]:
+    """One ratio and its weight that move a factor as far as all these do, one after the other."""
+    moved, weight = 0.0, 0.0
+    for ratio in ratios:
+        moved += FACTOR_WEIGHT * (ratio - moved)
+        weight += FACTOR_WEIGHT * (1 - weight)
+    return moved / weight, weight
 
 
 @contextmanager
@@ -228,8 +247,8 @@ def _new_request(variant: Variant, drafted: Drafted) -> NewRequest:
         model=agent.model,
         changes=variant.changes,
         texts=variant.texts,
-        sent=part_lists.encode(sent_parts(draft)),
-        excluded=part_lists.encode(excluded_parts(draft)),
+        sent=part_lists.encode(_sent(draft)),
+        excluded=part_lists.encode(_excluded(draft)),
         request_sha256=drafted.sha256,
         tokens_before=size.before,
         tokens_after=size.after,
@@ -238,18 +257,18 @@ def _new_request(variant: Variant, drafted: Drafted) -> NewRequest:
     )
 
 
-def sent_parts(draft: Draft) -> Iterable[PartID]:
-    """What something of is sent, in the order of the request."""
+def _sent(draft: Draft) -> Iterable[PartID | int]:
+    """What something of is sent, in the order of the request; persisted messages by their seq."""
     assert draft.repair is not None, "the context_overrides slot sets the repair"
     yield from (part for part, _ in draft.kept_system())
     yield from (item.part for item in draft.kept_tools())
-    unsent = draft.repair.unsent
-    for at, item in enumerate(draft.kept_messages()):
-        if at not in unsent:
-            yield message_part(item.seq)
+    kept, unsent = draft.kept_messages(), draft.repair.unsent
+    for item in (one for at, one in enumerate(kept) if at not in unsent) if unsent else kept:
+        yield item.seq if item.seq > 0 else message_part(item.seq)
 
 
-def excluded_parts(draft: Draft) -> Sequence[PartID]:
-    """What overrides leave out, partners among them; messages in their order, after the others."""
+def _excluded(draft: Draft) -> list[PartID | int]:
+    """What overrides leave out, partners among them: messages in their order, after the others."""
     gone = [part for part, mark in draft.marks.items() if mark.excluded]
-    return sorted(gone, key=lambda part: -1 if (seq := message_seq(part)) is None else seq)
+    seqs = {part: seq for part in gone if (seq := message_seq(part)) is not None and seq > 0}
+    return [*(part for part in gone if part not in seqs), *sorted(seqs.values())]

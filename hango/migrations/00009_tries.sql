@@ -142,7 +142,7 @@ create index tries_queue_expires_at_idx on tries (queue_expires_at) where status
 create index tries_running_idx on tries (tenant_id) where status = 'running';
 create index tries_lease_until_idx on tries (lease_until) where status = 'running';
 create index tries_session_idx on tries (tenant_id, session_id, id);
-create index tries_batch_idx on tries (tenant_id, batch_id) where batch_id is not null;
+create index tries_batch_idx on tries (tenant_id, batch_id, id) where batch_id is not null;
 create index tries_request_idx on tries (tenant_id, request_id);
 create index tries_finished_at_idx on tries (tenant_id, finished_at) where finished_at is not null;
 

@@ -29,6 +29,16 @@ _SETTINGS = (
     b" set plan_cache_mode = 'force_generic_plan'"
 )
 
+# A server that vanishes without a word is noticed within half a minute, not when TCP gives up. In seconds, the last one
+# in milliseconds; a socket in the file system needs none of it.
+_SIGNS_OF_LIFE = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+
 _WRITE = "begin"
 _READ = "begin isolation level repeatable read read only"
 
@@ -98,7 +108,7 @@ class Store:
         """
         pool = AsyncConnectionPool[Connection](
             url,
-            kwargs={"autocommit": True, "application_name": "hango", "prepare_threshold": 0},
+            kwargs={"autocommit": True, "application_name": "hango", "prepare_threshold": 0, **_SIGNS_OF_LIFE},
             min_size=min_size,
             max_size=max_size,
             timeout=wait_seconds,

@@ -25,14 +25,15 @@ Factors = Mapping[str, TokenFactor]  # by "<provider>/<model>"
 
 
 async def learn(
-    scope: Scope, model: str, *, ratio: float, first: float, weight: float, least: float, most: float
+    scope: Scope, model: str, *, ratio: float, first: float, weight: float, least: float, most: float, calls: int = 1
 ) -> None:
-    """Move a model's factor towards `ratio`; `first` is where it stands after the first call."""
+    """Move a model's factor towards `ratio`, as so many calls do together; `first` is where the first ones leave it."""
     await rows.learn_token_factor(
         scope.conn,
         tenant_id=scope.tenant_id,
         model=model,
         first_factor=first,
+        calls=calls,
         weight=weight,
         ratio=ratio,
         least_factor=least,

@@ -14,9 +14,12 @@ from hango.errors import NotFound
 from hango.messages import StopReason, Usage
 from hango.store.connection import Scope, one
 from hango.store.db import tries as rows
+from hango.store.db import try_batches as batch_rows
 from hango.store.ids import new_id
 from hango.store.pages import DEFAULT_LIMIT, Page, id_of, page
 from hango.tries import Admission, Changes, NewRequest, Texts, Try, TryError, TryStatus, TryUsage
+
+_Row = rows.GetTryRow | rows.ListTriesRow | batch_rows.ListBatchTriesRow
 
 _changes = msgspec.json.Decoder(Changes)
 _texts = msgspec.json.Decoder(Texts)
@@ -113,15 +116,8 @@ async def list_all(
     cursor: str | None = None,
 ) -> Page[Try]:
     """Tries of a session, or of one batch of it; the newest first, without texts and answers."""
-    found = await rows.list_tries(
-        scope.conn,
-        tenant_id=scope.tenant_id,
-        session_id=session_id,
-        batch_id=batch_id,
-        before=id_of(cursor),
-        most=limit + 1,
-    )
-    return page(found, limit, lambda row: _try(row, None, None, None, None), lambda made: made.id)
+    found = await _find(scope, session_id, batch_id, before=id_of(cursor), most=limit + 1)
+    return page(found, limit, _listed, lambda made: made.id)
 
 
 async def cancel(
@@ -173,6 +169,18 @@ async def expire(scope: Scope, most: int) -> int:
     return await end_waiting(scope, ids, TryStatus.EXPIRED, TryError.QUEUE_EXPIRED) if ids else 0
 
 
+async def _find(
+    scope: Scope, session_id: UUID, batch_id: UUID | None, *, before: UUID | None, most: int
+) -> Sequence[_Row]:
+    if batch_id is None:
+        return await rows.list_tries(
+            scope.conn, tenant_id=scope.tenant_id, session_id=session_id, before=before, most=most
+        )
+    return await batch_rows.list_batch_tries(
+        scope.conn, tenant_id=scope.tenant_id, session_id=session_id, batch_id=batch_id, before=before, most=most
+    )
+
+
 def read_changes(text: str) -> Changes:
     return _changes.decode(text)
 
@@ -196,9 +204,7 @@ def _detail(session_id: UUID, request: NewRequest) -> Mapping[str, Any]:
     }
 
 
-def _try(
-    row: rows.GetTryRow | rows.ListTriesRow, texts: str | None, sent: str | None, answer: str | None, said: str | None
-) -> Try:
+def _try(row: _Row, texts: str | None, sent: str | None, answer: str | None, said: str | None) -> Try:
     return Try(
         id=TryID(row.id),
         session_id=SessionID(row.session_id),
@@ -230,7 +236,11 @@ def _try(
     )
 
 
-def _usage(row: rows.GetTryRow | rows.ListTriesRow) -> TryUsage | None:
+def _listed(row: _Row) -> Try:
+    return _try(row, None, None, None, None)
+
+
+def _usage(row: _Row) -> TryUsage | None:
     if row.input_tokens is None:
         return None
     tokens = Usage(row.input_tokens, row.output_tokens or 0, row.cache_read_tokens or 0, row.cache_write_tokens or 0)

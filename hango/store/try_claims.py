@@ -1,11 +1,12 @@
 """What a worker does with a try that it has claimed: read it, mark the call, settle it, give it back.
 
-Each is one conditional statement that names the fencing number of the claim: what is no longer in force changes
+Each is one conditional statement that names the fencing numbers of the claims: what is no longer in force changes
 nothing, and doing it twice does it once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from uuid import UUID
 
@@ -18,24 +19,43 @@ from hango.store.tries import read_changes, read_texts
 from hango.store.usage import total
 from hango.tries import ClaimedRequest, Settlement, TryError, TryStatus, TryUsage
 
+Claim = tuple[TryID, int]  # with its fencing number
+
 
 async def request(scope: Scope, request_id: UUID) -> ClaimedRequest | None:
-    row = await rows.get_try_request(scope.conn, tenant_id=scope.tenant_id, id=request_id)
-    if row is None:
-        return None
-    return ClaimedRequest(
-        base_id=BaseID(row.base_id),
-        model=row.model,
-        changes=read_changes(row.changes),
-        texts=read_texts(row.texts),
-        request_sha256=row.request_sha256,
-        max_output_tokens=row.max_output_tokens,
-    )
+    return (await requests(scope, [request_id])).get(request_id)
+
+
+async def requests(scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, ClaimedRequest]:
+    """Those that are there."""
+    found = await rows.list_try_requests(scope.conn, tenant_id=scope.tenant_id, ids=ids)
+    return {
+        row.id: ClaimedRequest(
+            base_id=BaseID(row.base_id),
+            model=row.model,
+            changes=read_changes(row.changes),
+            texts=read_texts(row.texts),
+            request_sha256=row.request_sha256,
+            max_output_tokens=row.max_output_tokens,
+        )
+        for row in found
+    }
 
 
 async def mark_called(scope: Scope, try_id: TryID, attempt: int) -> bool:
     """Before the first byte goes out. False: do not call."""
-    return await rows.mark_called(scope.conn, tenant_id=scope.tenant_id, id=try_id, attempt=attempt) is not None
+    return bool(await mark_all_called(scope, [(try_id, attempt)]))
+
+
+async def mark_all_called(scope: Scope, claims: Sequence[Claim]) -> frozenset[Claim]:
+    """Before the first bytes go out: those whose call may begin."""
+    marked = await rows.mark_called(
+        scope.conn,
+        tenant_id=scope.tenant_id,
+        ids=[id for id, _ in claims],
+        attempts=[attempt for _, attempt in claims],
+    )
+    return frozenset((TryID(row.id), row.attempt) for row in marked)
 
 
 async def settle(
@@ -45,32 +65,40 @@ async def settle(
 
     `lease_over`: only when its worker has been silent past the lease.
     """
-    tokens = ended.usage.tokens
-    done = await rows.settle_try(
+    made = {(try_id, attempt): ended}
+    return bool(await settle_all(scope, made, retention_seconds=retention_seconds, lease_over=lease_over))
+
+
+async def settle_all(
+    scope: Scope, made: Mapping[Claim, Settlement], *, retention_seconds: float, lease_over: bool = False
+) -> frozenset[Claim]:
+    """The ends of calls; returns those whose claim was in force. All or none when it raises."""
+    ends = list(made.values())
+    settled = await rows.settle_tries(
         scope.conn,
         tenant_id=scope.tenant_id,
-        id=try_id,
-        attempt=attempt,
         lease_over=lease_over,
-        status=ended.status,
-        error_code=ended.error,
-        stop_reason=ended.stop_reason,
-        provider_status=ended.provider_status,
-        provider_request_id=ended.provider_request_id,
-        usage_id=new_id(),
-        input_tokens=tokens.input_tokens,
-        output_tokens=tokens.output_tokens,
-        cache_read_tokens=tokens.cache_read_tokens,
-        cache_write_tokens=tokens.cache_write_tokens,
-        cost_usd=cost_of(ended.usage),
-        estimated=ended.usage.estimated,
-        tokens=total(tokens),
-        answer=ended.answer,
-        said=ended.said,
         retention_seconds=retention_seconds,
-        audit_id=new_id(),
+        ids=[id for id, _ in made],
+        attempts=[attempt for _, attempt in made],
+        statuses=[end.status for end in ends],
+        error_codes=[end.error for end in ends],
+        stop_reasons=[end.stop_reason for end in ends],
+        provider_statuses=[end.provider_status for end in ends],
+        provider_request_ids=[end.provider_request_id for end in ends],
+        usage_ids=[new_id() for _ in ends],
+        input_tokens=[end.usage.tokens.input_tokens for end in ends],
+        output_tokens=[end.usage.tokens.output_tokens for end in ends],
+        cache_read_tokens=[end.usage.tokens.cache_read_tokens for end in ends],
+        cache_write_tokens=[end.usage.tokens.cache_write_tokens for end in ends],
+        costs_usd=[cost_of(end.usage) for end in ends],
+        estimateds=[end.usage.estimated for end in ends],
+        tokens=[total(end.usage.tokens) for end in ends],
+        answers=[end.answer for end in ends],
+        saids=[end.said for end in ends],
+        audit_ids=[new_id() for _ in ends],
     )
-    return done is not None
+    return frozenset((TryID(row.id), row.attempt) for row in settled)
 
 
 async def correct_lost(scope: Scope, try_id: TryID, attempt: int, usage: TryUsage) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hango.chain.deps import Deps
 from hango.store import claims, run_queue
 from hango.workers import runs, tries
 from hango.workers.held import Held
+from hango.workers.together import Together
 
 Claim = Callable[..., Awaitable[list[Any]]]
 Renew = Callable[..., Awaitable[Mapping[Any, bool]]]
@@ -22,10 +24,12 @@ class Kind:
     name: str
     claim: Claim
     renew: Renew
-    see_through: Callable[[Deps, Held[Any]], Awaitable[float | None]]
+    see_through: Callable[[Held[Any]], Awaitable[float | None]]
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind("run", run_queue.claim, run_queue.renew, runs.see_through),
-    Kind("try", claims.claim, claims.renew, tries.see_through),
-)
+def kinds(deps: Deps) -> tuple[Kind, ...]:
+    """Of one process. Runs go first: a person waits for each."""
+    return (
+        Kind("run", run_queue.claim, run_queue.renew, partial(runs.see_through, deps)),
+        Kind("try", claims.claim, claims.renew, partial(tries.see_through, deps, Together(deps))),
+    )

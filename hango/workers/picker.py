@@ -17,7 +17,7 @@ from hango.logs import Log
 from hango.store.ids import new_id
 from hango.workers.cancels import Cancels
 from hango.workers.held import Held, HeldJobs, Job
-from hango.workers.kinds import KINDS, Kind
+from hango.workers.kinds import Kind, kinds
 from hango.workers.leases import Leases
 from hango.workers.resources import Resources
 
@@ -30,7 +30,7 @@ class Picker:
         assert settings.database_url is not None, "resources are open"
         self._deps = deps
         self._owner = new_id()
-        self._held = {kind: HeldJobs() for kind in KINDS}
+        self._held = {kind: HeldJobs() for kind in kinds(deps)}
         lease = settings.context_try_lease
         self._leases = [
             Leases(deps.store, self._owner, held, kind.renew, lease_seconds=lease) for kind, held in self._held.items()
@@ -107,7 +107,7 @@ class Picker:
         settings = self._deps.settings
         claimed: list[tuple[Kind, Job]] = []
         async with self._deps.store.system() as scope:
-            for kind in KINDS:
+            for kind in self._held:
                 if len(claimed) < most:
                     found = await kind.claim(
                         scope,
@@ -126,7 +126,7 @@ class Picker:
         task.add_done_callback(partial(self._ended, kind, held))
 
     async def _see_through(self, kind: Kind, held: Held[Any]) -> None:
-        wait_seconds = await kind.see_through(self._deps, held)
+        wait_seconds = await kind.see_through(held)
         if wait_seconds is not None:
             asyncio.get_running_loop().call_later(wait_seconds, self._wanted.set)
 

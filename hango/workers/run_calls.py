@@ -178,10 +178,9 @@ async def _learn(running: Running, planned: NextCall, response: Response) -> Non
     """What was billed is a lesson for the next estimate. Missing one is no harm."""
     if not response.usage_known:
         return
-    agent = planned.drafted.state.agent
     try:
         async with running.deps.store.begin(running.claimed.principal) as scope:
-            await estimates.learn_factor(scope, running.deps, agent.model, planned.raw_tokens, response.usage)
+            await estimates.learn(scope, running.deps, [(planned, response.usage)])
     except HangoError:
         return
 

@@ -10,26 +10,25 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from hango import logs, telemetry
-from hango.chain import tries as rules
 from hango.chain.deps import Deps
-from hango.chain.tries import ContextChanged, Prepared
+from hango.chain.tries import ContextChanged
 from hango.errors import ProviderFailed, ProviderTimeout, Unavailable
 from hango.logs import Log
 from hango.store import try_claims
-from hango.store.connection import Scope
 from hango.telemetry import Seen, Span
-from hango.tries import Claimed, ClaimedRequest, Settlement, TryError, TryStatus
+from hango.tries import Claimed, TryError, TryStatus
 from hango.workers import calls, counting
 from hango.workers.calls import Ready
 from hango.workers.held import Held
-from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
+from hango.workers.outcomes import Ended, Ending, answered, delay, unanswered
+from hango.workers.together import Outcome, Together
 
 # Between attempts to write an end down while PostgreSQL is away: short after a restart, doubled up to a second.
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 
 
-async def see_through(deps: Deps, held: Held[Claimed]) -> float | None:
+async def see_through(deps: Deps, together: Together, held: Held[Claimed]) -> float | None:
     """One claim to its end. Returns after how many seconds the try may be claimed again, if the provider did not take
     the call.
 
@@ -38,23 +37,21 @@ async def see_through(deps: Deps, held: Held[Claimed]) -> float | None:
     claimed = held.claimed
     counting.claimed(claimed)
     with telemetry.job_span(Span.CONTEXT_TRY, claimed.traceparent, counting.of_claim(claimed)) as seen:
-        ready = await _mark(deps, claimed, seen)
+        ready = await _mark(deps, together, claimed, seen)
         if ready is None:
             return None
         try:
             response = await calls.call(held, ready)
         except Exception as error:
-            return await _without_answer(deps, claimed, ready, error, seen)
-        await _settle(deps, claimed, ready, answered(response, ready.terms), seen)
+            return await _without_answer(deps, together, claimed, ready, error, seen=seen)
+        await _settle(deps, together, Outcome(claimed, ready, answered(response, ready.terms)), seen)
     return None
 
 
-async def _mark(deps: Deps, claimed: Claimed, seen: Seen) -> Ready | None:
+async def _mark(deps: Deps, together: Together, claimed: Claimed, seen: Seen) -> Ready | None:
     """The request, with its call marked as begun. None: nothing is to be called."""
     try:
-        async with deps.store.begin(claimed.principal) as scope:
-            ready = await _prepare(scope, deps, claimed)
-            marked = await try_claims.mark_called(scope, claimed.id, claimed.attempt)
+        ready = await together.ready(claimed)
     except Unavailable as error:
         # Perhaps the mark is there and only its confirmation was lost: to call now could be to call twice.
         _log(Log.UNAVAILABLE, error, claimed)
@@ -66,35 +63,15 @@ async def _mark(deps: Deps, claimed: Claimed, seen: Seen) -> Ready | None:
         _log(Log.UNEXPECTED, error, claimed)
         await _end_uncalled(deps, claimed, TryStatus.FAILED, TryError.INTERNAL, seen)
         return None
-    if not marked:
+    if ready is None:
         # Ends nothing but a try that somebody wants to be cancelled: any other is in the hands of somebody else.
         await _end_uncalled(deps, claimed, TryStatus.CANCELLED, TryError.CANCELLED, seen)
-        return None
     return ready
 
 
-async def _prepare(scope: Scope, deps: Deps, claimed: Claimed) -> Ready:
-    """Raises ContextChanged, and Unavailable."""
-    wanted = await try_claims.request(scope, claimed.request_id)
-    if wanted is None:
-        raise ContextChanged
-    prepared = await rules.prepare(scope, deps, claimed.session_id, wanted)
-    completer = deps.providers.completer(prepared.provider)
-    assert completer is not None, "a try is accepted only with its provider's key, and workers have the same settings"
-    return Ready(prepared, completer, _terms(deps, claimed, wanted, prepared))
-
-
-def _terms(deps: Deps, claimed: Claimed, wanted: ClaimedRequest, prepared: Prepared) -> Terms:
-    return Terms(
-        model=prepared.model,
-        reserved=claimed.reserved,
-        max_output_tokens=wanted.max_output_tokens,
-        priced=deps.providers.is_priced(prepared.provider),
-        cache_ttl=prepared.request.cache_ttl,
-    )
-
-
-async def _without_answer(deps: Deps, claimed: Claimed, ready: Ready, error: Exception, seen: Seen) -> float | None:
+async def _without_answer(
+    deps: Deps, together: Together, claimed: Claimed, ready: Ready, error: Exception, *, seen: Seen
+) -> float | None:
     """The end of a call that gave no answer; seconds, when the try waits again instead."""
     if isinstance(error, Ended) and error.why is Ending.GIVEN_UP:
         return None
@@ -108,32 +85,15 @@ async def _without_answer(deps: Deps, claimed: Claimed, ready: Ready, error: Exc
         if deferred:
             seen.set_all(counting.of_end(TryStatus.QUEUED, None))
             return seconds
-    await _settle(deps, claimed, ready, unanswered(error, ready.terms), seen)
+    await _settle(deps, together, Outcome(claimed, ready, unanswered(error, ready.terms)), seen)
     return None
 
 
-async def _settle(deps: Deps, claimed: Claimed, ready: Ready, ended: Settlement, seen: Seen) -> None:
-    """Write down how a call ended, through an absence of PostgreSQL; nothing, when that is not for this claim to do.
-
-    Figures are a lesson for the next estimate. Those that come after the try was given up as lost take the place of
-    its estimate.
-    """
-    real = not ended.usage.estimated
-
-    async def write() -> bool:
-        async with deps.store.begin(claimed.principal) as scope:
-            done = await try_claims.settle(
-                scope, claimed.id, claimed.attempt, ended, retention_seconds=deps.settings.context_try_retention
-            )
-            if done and real and ended.status is TryStatus.SUCCEEDED:
-                await rules.learn(scope, deps, ready.prepared, ended.usage.tokens)
-            elif not done and real:
-                await try_claims.correct_lost(scope, claimed.id, claimed.attempt, ended.usage)
-            return done
-
-    if await _insist(deps, claimed, write):
-        seen.set_all(counting.of_end(ended.status, ended.error))
-        counting.ended(ended.status)
+async def _settle(deps: Deps, together: Together, outcome: Outcome, seen: Seen) -> None:
+    """Write down how a call ended, through an absence of PostgreSQL; nothing, when that is not for this claim to do."""
+    if await _insist(deps, outcome.claimed, lambda: together.settle(outcome)):
+        seen.set_all(counting.of_end(outcome.settlement.status, outcome.settlement.error))
+        counting.ended(outcome.settlement.status)
 
 
 async def _end_uncalled(deps: Deps, claimed: Claimed, status: TryStatus, error: TryError, seen: Seen) -> None:

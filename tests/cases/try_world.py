@@ -48,6 +48,10 @@ class TryWorld:
     environment: dict[str, str]
     folder: Path
 
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """For Hypothesis, short: all that was seen and received is in it."""
+        printer.text(f"TryWorld({self.server.url})")
+
     def ready(self) -> None:
         """A worker is there, and the provider answers as it does when nobody says otherwise."""
         if not self.worker.alive():

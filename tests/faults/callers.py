@@ -74,6 +74,12 @@ class Caller:
                 self.met["503 without Retry-After"] += 1
             return reply.status, said, time.perf_counter() - began
 
+    async def raw(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        """A body as it is: status and answer."""
+        headers = {"content-type": "application/json"}
+        async with self._client.request(method, f"{self._urls[0]}{path}", data=body, headers=headers) as reply:
+            return reply.status, await reply.read()
+
     async def post_try(self, act: Act, *, key: str, body: JSON | None = None) -> tuple[int, JSON, float]:
         wanted = {"message": act.text, **(body or {})}
         return await self.ask("POST", f"/v1/sessions/{self.session_id}/context/try", wanted, key=key)

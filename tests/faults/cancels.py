@@ -22,7 +22,7 @@ SECONDS: Final = 40.0
 # As long as a call may take and longer than a lease, so that a cancel may meet a rescue.
 LATEST_SECONDS: Final = 9.0
 DRAIN_SECONDS: Final = 60.0
-KILLS: Final = (Blow("worker1 killed", 3, killing("worker1")), Blow("worker2 killed", 5, killing("worker2")))
+KILLS: Final = (Blow("worker1 killed", 8, killing("worker1")), Blow("worker2 killed", 13, killing("worker2")))
 ENDED: Final = ("succeeded", "failed", "timed_out", "cancelled", "lost")
 
 

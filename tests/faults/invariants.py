@@ -57,10 +57,10 @@ def read_tries(stage: Stage) -> list[Stored]:
     ]
 
 
-def rows(stage: Stage, statement: str) -> list[tuple[Any, ...]]:
+def rows(stage: Stage, statement: str, *given: object) -> list[tuple[Any, ...]]:
     """As superuser, past every proxy."""
     with psycopg.connect(stage.database_url) as connection:
-        return connection.execute(statement.encode()).fetchall()
+        return connection.execute(statement.encode(), given).fetchall()
 
 
 async def until_over(stage: Stage, seconds: float) -> float:

@@ -38,20 +38,20 @@ class Mutant:
 
 
 MUTANTS: Final = {
-    "a settle of what has ended": Mutant(tries, "SETTLE_TRY", "    and t.status = 'running'\n"),
-    "a settle of an older claim": Mutant(tries, "SETTLE_TRY", "    and t.attempt = %(attempt)s\n"),
+    "a settle of what has ended": Mutant(tries, "SETTLE_TRIES", "    and t.status = 'running'\n"),
+    "a settle of an older claim": Mutant(tries, "SETTLE_TRIES", "a.id = t.id and a.attempt = t.attempt", "a.id = t.id"),
     "a settle that bills nobody": Mutant(
         tries,
-        "SETTLE_TRY",
-        "  from ended e\n  join try_requests r",
-        "  from ended e\n  join try_requests r on false and r",
+        "SETTLE_TRIES",
+        "  join try_requests r on r.tenant_id",
+        "  join try_requests r on false and r.tenant_id",
     ),
     "a settle that keeps its reservation": Mutant(
-        tries, "SETTLE_TRY", "set reserved = q.reserved - e.reserved, used", "set used"
+        tries, "SETTLE_TRIES", "set reserved = q.reserved - s.reserved, used", "set used"
     ),
-    "a second mark": Mutant(tries, "MARK_CALLED", "  and called_at is null\n"),
-    "a mark after a cancel": Mutant(tries, "MARK_CALLED", "\n  and cancel_requested_at is null"),
-    "a mark of a silent worker": Mutant(tries, "MARK_CALLED", "  and lease_until > clock_timestamp()\n"),
+    "a second mark": Mutant(tries, "MARK_CALLED", "    and t.called_at is null\n"),
+    "a mark after a cancel": Mutant(tries, "MARK_CALLED", "\n    and t.cancel_requested_at is null"),
+    "a mark of a silent worker": Mutant(tries, "MARK_CALLED", "    and t.lease_until > clock_timestamp()\n"),
     "a correction of what was not lost": Mutant(tries, "CORRECT_LOST", "    and t.status = 'lost'\n"),
     "a second correction": Mutant(tries, "CORRECT_LOST", "\n    and u.estimated"),
     "a correction that adds to the estimate": Mutant(tries, "CORRECT_LOST", "q.used - c.reserved +", "q.used +"),

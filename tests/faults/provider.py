@@ -106,6 +106,10 @@ class CountingProvider:
                 return await packed(_answer(anthropic, "x" * HUGE_BYTES))(request)
             case "fail":
                 return await says({"error": {"message": "it failed"}}, status=500)(request)
+            case "echo":  # as a provider that quotes the key it does not know, and what it was asked
+                told = {key.lower(): value for key, value in request.headers.items()}
+                quoted = f"{told.get('authorization', '')} {told.get('x-api-key', '')}"
+                return await says({"error": {"message": f"wrong key {quoted}"}}, status=401)(request)
             case "refuse":
                 return await says({"error": {"message": "no"}}, status=400)(request)
             case "huge":

@@ -37,6 +37,7 @@ from hypothesis.stateful import (
 from hango import logs
 from hango.config import Settings
 from hango.errors import Invalid, QuotaExceeded
+from hango.store.usage import total
 from tests import services
 from tests.conftest import Database
 from tests.faults.report import Figure, exactly, told
@@ -120,6 +121,15 @@ class Life(RuleBasedStateMachine):
         """The mark, and a provider that takes the call."""
         return multiple(claim) if self._call(claim) else multiple()
 
+    @rule(target=calling, claims=st.lists(claimed, min_size=2, max_size=4))
+    def call_together(self, claims: list[Claim]) -> MultipleResults[Claim]:
+        """The marks of some calls at once, older claims among them."""
+        own = self._of_one_tenant(claims)
+        may = {claim.key for claim in own if self._may_call(claim)}
+        assert self.world.mark_all(own) == may, "marked together are not those that may call"
+        self.calls.update(id for id, _ in may)
+        return multiple(*(claim for claim in own if claim.key in may))
+
     @rule(target=turned_away, claim=claimed)
     def call_in_vain(self, claim: Claim) -> MultipleResults[Claim]:
         """The mark, and a provider that does not take the call."""
@@ -130,21 +140,39 @@ class Life(RuleBasedStateMachine):
         """The mark is written, its confirmation lost: no call."""
         self._mark(claim)
 
+    @rule(claim=claimed)
+    def stall(self, claim: Claim) -> None:
+        """The worker wants to call when its lease is over."""
+        self.world.turn(LEASE_OVER, claim.id)
+        self._see()
+        self._mark(claim)
+
     @rule(claim=st.one_of(claimed, calling))
     def beat(self, claim: Claim) -> None:
-        fact = self.seen.tries[claim.id]
-        has_it = fact.status == "running" and fact.attempt == claim.claimed.attempt
-        assert self.world.renew(claim) == (fact.cancelling if has_it else None), "a worker was told wrong of its claim"
+        wanted = self.seen.tries[claim.id].cancelling if self._has(claim) else None
+        assert self.world.renew(claim) == wanted, "a worker was told wrong of its claim"
 
     @rule(claim=calling, outcome=st.sampled_from(OUTCOMES))
     def settle(self, claim: Claim, outcome: Any) -> None:
         """Twice, as after a lost confirmation; a claim that was given up as lost may still bring its figures."""
-        done = self._in_force(claim, self.world.settle(claim, outcome))
+        self._in_force(claim, self.world.settle(claim, outcome))
         assert not self.world.settle(claim, outcome), "settled twice"
-        if done or outcome is TIMED_OUT:
-            return
         for _ in range(2):
             self.corrected[claim.id] += self._in_force(claim, self.world.correct(claim, ACTUAL))
+
+    @rule(claims=st.lists(calling, min_size=2, max_size=4), turn=st.integers(0, 3))
+    def settle_together(self, claims: list[Claim], turn: int) -> None:
+        """The ends of some calls at once, each with its own outcome, older claims among them. Twice, as always."""
+        own = self._of_one_tenant(claims)
+        ends = {claim: OUTCOMES[(turn + n) % len(OUTCOMES)] for n, claim in enumerate(own)}
+        may = {claim.key for claim in own if self._has(claim) and self.seen.tries[claim.id].called}
+        assert self.world.settle_all(ends) == may, "settled together are not those in force"
+        assert self.world.settle_all(ends) == set(), "settled twice"
+        after = self.world.facts().tries
+        for claim, ended in ends.items():
+            if claim.key in may:
+                fact, wanted = after[claim.id], (ended.status, total(ended.usage.tokens))
+                assert (fact.status, sum(fact.bills)) == wanted, "a try got another's end"
 
     @rule(claim=turned_away, seconds=st.sampled_from([0.0, 30.0]))
     def put_back(self, claim: Claim, seconds: float) -> None:
@@ -282,15 +310,24 @@ class Life(RuleBasedStateMachine):
 
     def _mark(self, claim: Claim) -> bool:
         """Whether a call may begin. A worker that may not ends what is to be cancelled; nothing else comes of that."""
-        before = self.seen.tries[claim.id]
-        if self._in_force(claim, self.world.mark(claim)):
-            assert (before.called, before.cancelling, before.silent) == (False, False, False), (
-                "a call against its rules"
-            )
-            return True
-        if self._in_force(claim, self.world.end_cancelled(claim)):
-            assert before.cancelling, "cancelled although nobody asked"
-        return False
+        marked = self.world.mark(claim)
+        assert marked == self._may_call(claim), "a call against its rules, or none although it may be"
+        if not marked and self._in_force(claim, self.world.end_cancelled(claim)):
+            assert self.seen.tries[claim.id].cancelling, "cancelled although nobody asked"
+        return marked
+
+    def _may_call(self, claim: Claim) -> bool:
+        fact = self.seen.tries[claim.id]
+        return self._has(claim) and not (fact.called or fact.cancelling or fact.silent)
+
+    def _has(self, claim: Claim) -> bool:
+        fact = self.seen.tries[claim.id]
+        return fact.status == "running" and fact.attempt == claim.claimed.attempt
+
+    def _of_one_tenant(self, claims: list[Claim]) -> list[Claim]:
+        """Those of the first one's tenant, each once."""
+        tenant_id = claims[0].claimed.tenant_id
+        return list({claim.key: claim for claim in claims if claim.claimed.tenant_id == tenant_id}.values())
 
     def _look(self, facts: Facts) -> None:
         assert self.known.keys() == facts.tries.keys(), "I1: accepted tries are not those in the table"

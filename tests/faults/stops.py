@@ -21,6 +21,7 @@ CALL_SECONDS: Final = 2.0
 # After the last call: to write the answer down, and for Dramatiq's threads.
 END_SECONDS: Final = 5.0
 PAUSE_SECONDS: Final = 3.0
+BETWEEN_SECONDS: Final = 1.0  # two signals of a kind that nobody has looked at yet are one
 TRIES: Final = 200
 DRAIN_SECONDS: Final = 60.0
 
@@ -56,17 +57,18 @@ async def orderly(run: Run) -> Sequence[Figure]:
 async def at_once(run: Run) -> Sequence[Figure]:
     """F11: a second SIGTERM ends the process in the middle of its calls; they are given up as lost, and billed."""
     async with staged(Shape(), run.folder) as stage:
-        seconds = STOPS * PAUSE_SECONDS
+        seconds = STOPS * (PAUSE_SECONDS + BETWEEN_SECONDS)
         sending = asyncio.create_task(
             load(stage, TRIES // 2, seconds, run.random("load"), draw=answered_in(CALL_SECONDS), cancelled=0)
         )
         took = []
         for number in range(STOPS):
-            await asyncio.sleep(PAUSE_SECONDS)
+            await stage.until_working()
+            await asyncio.sleep(PAUSE_SECONDS)  # so that it has calls under way
             one = stage.workers[number % len(stage.workers)]
             one.wanted = False
             one.send(signal.SIGTERM)
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(BETWEEN_SECONDS)
             seconds_to_end, _ = await _end(one, signal.SIGTERM)
             took.append(seconds_to_end)
             one.start()

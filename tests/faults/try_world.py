@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, Final, LiteralString, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
@@ -34,6 +34,7 @@ CAP: Final = 2
 # The first tenant soon has no quota left, the second never.
 QUOTAS: Final = (3 * RESERVED + RESERVED // 2, None)
 LEASE_SECONDS: Final = 1000.0
+WORKERS: Final = (UUID(int=1), UUID(int=2))
 
 _FACTS: Final = """
 select
@@ -44,21 +45,32 @@ select
   t.status = 'queued' and t.queue_expires_at > clock_timestamp()
     and (t.not_before is null or t.not_before <= clock_timestamp()) as claimable,
   t::text as whole,
-  array(
-    select u.input_tokens + u.output_tokens + u.cache_read_tokens + u.cache_write_tokens
-    from usage_records u where u.try_id = t.id
-  ) as bills,
-  (select bool_or(u.estimated) from usage_records u where u.try_id = t.id) as estimated,
-  (select count(*) from try_payloads p where p.try_id = t.id) as answers,
-  (select count(*) from audit_events a where a.target_id = t.id and a.action = 'context.try') as accepted,
-  (select count(*) from audit_events a where a.target_id = t.id and a.action = 'context.try_finished') as finished
+  coalesce(u.bills, '{}') as bills, u.estimated,
+  (select count(*) from try_payloads p where p.tenant_id = t.tenant_id and p.try_id = t.id) as answers,
+  coalesce(a.accepted, 0) as accepted, coalesce(a.finished, 0) as finished
 from tries t
+left join (
+  select
+    try_id,
+    array_agg(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens) as bills,
+    bool_or(estimated) as estimated
+  from usage_records
+  group by try_id
+) u on u.try_id = t.id
+left join (
+  select
+    target_id,
+    count(*) filter (where action = 'context.try') as accepted,
+    count(*) filter (where action = 'context.try_finished') as finished
+  from audit_events
+  group by target_id
+) a on a.target_id = t.id
 """
 _LEDGERS: Final = "select tenant_id, used, reserved from quotas"
 _BATCHES: Final = "select id, remaining, finished_at is not null as finished from try_batches"
+# What is deleted row by row would stay in the way of the next life.
 _CLEAR: Final = """
-delete from usage_records; delete from try_payloads; delete from tries; delete from try_requests;
-delete from try_batches; delete from audit_events; delete from idempotency_keys;
+truncate usage_records, try_payloads, tries, try_requests, try_batches, audit_events, idempotency_keys;
 update quotas set used = 0, reserved = 0
 """
 
@@ -130,6 +142,10 @@ class Claim:
     def id(self) -> TryID:
         return self.claimed.id
 
+    @property
+    def key(self) -> try_claims.Claim:
+        return self.claimed.id, self.claimed.attempt
+
 
 class World:
     """Steps for somebody who is not asynchronous. To be used as a context: it owns an event loop and connections."""
@@ -181,7 +197,8 @@ class World:
         return self._run(self._admit(self._desks[wish.tenant], wish))
 
     def claim(self, most: int) -> list[Claim]:
-        owner = uuid4()
+        """By one of two workers: which of them has a try says nothing of which claim it is."""
+        owner = WORKERS[most % 2]
 
         async def claim() -> list[Claimed]:
             async with self._store.system() as scope:
@@ -195,6 +212,25 @@ class World:
                 return await try_claims.mark_called(scope, claim.id, claim.claimed.attempt)
 
         return self._run(mark())
+
+    def mark_all(self, claims: Sequence[Claim]) -> set[try_claims.Claim]:
+        """Those of one tenant whose call may begin."""
+
+        async def mark() -> Set[try_claims.Claim]:
+            async with self._store.begin(claims[0].claimed.principal) as scope:
+                return await try_claims.mark_all_called(scope, [claim.key for claim in claims])
+
+        return set(self._run(mark()))
+
+    def settle_all(self, ends: Mapping[Claim, Settlement]) -> set[try_claims.Claim]:
+        """Those of one tenant that were in force."""
+        made = {claim.key: ended for claim, ended in ends.items()}
+
+        async def settle() -> Set[try_claims.Claim]:
+            async with self._store.begin(next(iter(ends)).claimed.principal) as scope:
+                return await try_claims.settle_all(scope, made, retention_seconds=RETENTION_SECONDS)
+
+        return set(self._run(settle()))
 
     def end_cancelled(self, claim: Claim) -> bool:
         """What a worker does that may not call."""

@@ -165,6 +165,10 @@ async def settle(scope: Scope, theirs: Theirs) -> bool:
     return await try_claims.settle(scope, theirs.called, 1, SUCCEEDED, retention_seconds=1)
 
 
+async def settle_all(scope: Scope, theirs: Theirs) -> frozenset[tuple[TryID, int]]:
+    return await try_claims.settle_all(scope, {(theirs.called, 1): SUCCEEDED}, retention_seconds=1)
+
+
 async def learn_factor(scope: Scope, theirs: Theirs) -> None:
     await token_factors.learn(scope, PLAIN.model, ratio=2.0, first=2.0, weight=0.5, least=0.5, most=4.0)
 
@@ -246,10 +250,13 @@ CASES: dict[str, Case] = {
     "try_claims.end_uncalled": Case(
         lambda s, t: try_claims.end_uncalled(s, t.running, 1, TryStatus.FAILED, TryError.INTERNAL), False
     ),
+    "try_claims.mark_all_called": Case(lambda s, t: try_claims.mark_all_called(s, [(t.running, 1)]), frozenset()),
     "try_claims.mark_called": Case(lambda s, t: try_claims.mark_called(s, t.running, 1), False),
     "try_claims.request": Case(lambda s, t: try_claims.request(s, t.request_id), None),
+    "try_claims.requests": Case(lambda s, t: try_claims.requests(s, [t.request_id]), {}),
     "try_claims.rescue": Case(lambda s, t: try_claims.rescue(s, t.running, 1), False),
     "try_claims.settle": Case(settle, False),
+    "try_claims.settle_all": Case(settle_all, frozenset()),
     "usage.ensure_quota": Case(lambda s, t: usage.ensure_quota(s), None),  # theirs is used up
     "usage.record": Case(record_usage, StatementRefused),
     "usage.records": Case(lambda s, t: mapped(usage.records(s, session_id=t.session.id), ids), []),

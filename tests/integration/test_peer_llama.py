@@ -233,7 +233,7 @@ async def test_a_request_over_the_window_is_refused(llama: str, http: Http, name
 async def test_after_a_deadline_the_next_call_is_answered(llama: str, http: Http, name: str) -> None:
     """A call that is ended early leaves a server with one slot in good order."""
     # Reading it takes longer than that, whatever is answered then; words of its own: nothing of it is remembered.
-    long = request(said(MessageRole.USER, f"{name} and more " * 100), max_output_tokens=100)
+    long = request(said(MessageRole.USER, f"{name} and more " * 40), max_output_tokens=100)
     adapter = ADAPTERS[name](http, llama)
     with pytest.raises(ProviderTimeout):
         await adapter.complete(long, deadline=0.1)

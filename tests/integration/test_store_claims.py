@@ -105,6 +105,34 @@ async def test_settling_twice_settles_once(store: Store, desk: Desk, database: D
     assert await ledger(store, desk.principal) == Ledger(used=ACTUAL_TOKENS, reserved=0)
 
 
+async def test_what_is_done_for_many_is_done_for_each(store: Store, desk: Desk, database: Database) -> None:
+    """Marks and ends of many claims in one statement: to each its bill and its audit event, the sum to the quota; claims
+    that are not in force are left out, an older claim of the same try among them."""
+    first, second, waiting = [await one_try(store, desk) for _ in range(3)]
+    claims = [(id, await take(store, desk.principal, id)) for id in (first, second)]
+    old = (first, claims[0][1] - 1)
+    ends = dict(zip([*claims, old, (waiting, 0)], [SUCCEEDED, REFUSED, TIMED_OUT, TIMED_OUT], strict=True))
+    async with store.begin(desk.principal) as scope:
+        marked = await try_claims.mark_all_called(scope, [*claims, old, (waiting, 0)])
+        settled = await try_claims.settle_all(scope, ends, retention_seconds=RETENTION_SECONDS)
+    told = rows_of(
+        database.superuser_dsn,
+        "select e.detail->>'outcome' as outcome, u.input_tokens is not null as billed from audit_events e"
+        " left join usage_records u on u.try_id = e.target_id"
+        " where e.target_id = any (%s) and e.action = 'context.try_finished' order by outcome",
+        [first, second, waiting],
+    )
+
+    assert (marked, settled) == (frozenset(claims), frozenset(claims))
+    assert [(await found(store, desk, id)).status for id in (first, second, waiting)] == [
+        TryStatus.SUCCEEDED,
+        TryStatus.FAILED,
+        TryStatus.QUEUED,
+    ]
+    assert told == [{"outcome": "failed", "billed": True}, {"outcome": "succeeded", "billed": True}]
+    assert await ledger(store, desk.principal) == Ledger(used=ACTUAL_TOKENS, reserved=RESERVED)
+
+
 async def test_what_was_not_called_cannot_be_settled(store: Store, desk: Desk) -> None:
     """Without a mark, or with the number of another claim, a settle does nothing."""
     try_id = await one_try(store, desk)

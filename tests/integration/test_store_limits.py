@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from hango.chain.tries import FACTOR_WEIGHT, weighed
 from hango.domain import Principal
 from hango.errors import Invalid, QuotaExceeded, Reason
 from hango.store import context_bases, idempotency_keys, quotas, retention, tenants, token_factors, tries, usage
@@ -200,6 +201,21 @@ async def test_a_factor_moves_towards_what_was_billed(store: Store, admin: Princ
 
     assert seen == [TokenFactor(1.2, 1), TokenFactor(1.4, 2), TokenFactor(2.0, 3), TokenFactor(0.5, 4)]
     assert await factor(store, stranger) == TokenFactor(1.2, 1)
+
+
+async def test_many_calls_are_one_lesson(store: Store, admin: Principal) -> None:
+    """What several calls teach together counts as so many calls, and moves a factor as far as one after the other."""
+    one_by_one, together = 1.2, weighed([1.6, 2.0, 0.8])
+    for ratio in (1.6, 2.0, 0.8):
+        one_by_one += FACTOR_WEIGHT * (ratio - one_by_one)
+    async with store.begin(admin) as scope:
+        await token_factors.learn(scope, "a/x", ratio=1.2, first=1.2, weight=1.0, least=0.5, most=2.0)
+        await token_factors.learn(
+            scope, "a/x", ratio=together[0], first=9.0, weight=together[1], least=0.5, most=2.0, calls=3
+        )
+
+    learnt = await factor(store, admin)
+    assert (learnt.calls, round(learnt.factor, 12)) == (4, round(one_by_one, 12))
 
 
 async def factor(store: Store, who: Principal) -> TokenFactor:

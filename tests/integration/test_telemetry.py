@@ -17,6 +17,7 @@ import structlog
 from hango import logs
 from hango.cli.serve import make_tenant
 from hango.config import LogFormat, LogLevel, Secret, Settings
+from hango.logs import Log
 from hango.telemetry.names import Attr, Metric, Span
 from tests.live import client, serving
 from tests.otlp import ReceivedSpan, Receiver, receiving
@@ -206,7 +207,8 @@ def test_no_content_is_logged(seen: Seen) -> None:
 
     assert CANARY not in log
     assert (events[0], events[-1]) == ("started", "stopped")
-    assert set(events) == {"started", "request", "stopped"}
+    # Its reconciler may find what other tests of this database have left.
+    assert {"started", "request", "stopped"} <= set(events) <= {name.value for name in Log}
 
 
 def test_a_log_line_of_a_request_leads_to_its_trace(seen: Seen) -> None:

@@ -22,6 +22,7 @@ from hango.workers import tries as workers
 from hango.workers.held import Held
 from hango.workers.outcomes import Ending
 from hango.workers.reconciler import Reconciler
+from hango.workers.together import Together
 from tests.conftest import Database
 from tests.picking import MOST_TOKENS, Asker, HeldBack, Work, die, held_back, make_asker, open_deps, picking
 from tests.providers_server import FakeProvider
@@ -263,7 +264,7 @@ async def test_a_cancel_before_the_call_costs_nothing(
     claimed = await claim_one(work)
     await asker.cancel(try_id)
 
-    assert await workers.see_through(work.deps, Held(claimed)) is None
+    assert await workers.see_through(work.deps, Together(work.deps), Held(claimed)) is None
 
     ended = await asker.look(try_id)
     assert (ended.status, ended.error, ended.usage, fake.seen) == (TryStatus.CANCELLED, TryError.CANCELLED, None, [])
@@ -280,7 +281,7 @@ async def test_without_a_claim_in_force_nothing_is_called(
     claimed = await claim_one(work)
     await alter(work.store, asker.principal, lost, try_id)
 
-    assert await workers.see_through(work.deps, Held(claimed)) is None
+    assert await workers.see_through(work.deps, Together(work.deps), Held(claimed)) is None
 
     assert ((await asker.look(try_id)).status, fake.seen) == (TryStatus.RUNNING, [])
 
@@ -334,7 +335,7 @@ async def test_a_call_that_is_given_up_before_it_began_is_not_settled(work: Work
     held = Held(await claim_one(work))
     held.end(Ending.GIVEN_UP)
 
-    assert await workers.see_through(work.deps, held) is None
+    assert await workers.see_through(work.deps, Together(work.deps), held) is None
 
     assert (await asker.look(try_id)).status is TryStatus.RUNNING
 

@@ -15,6 +15,8 @@ from hango.errors import HangoError, ProviderFailed, ProviderFault
 LONGEST_RETRY_SECONDS = 3600.0
 MOST_ID_CHARACTERS = 128
 MOST_SAID_CHARACTERS = 500
+# An error page has its message at the start; what is longer is no JSON of a provider.
+MAX_ERROR_BYTES = 64 * 1024
 
 OVERLOADED = 529  # Anthropic's own status
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
@@ -80,6 +82,8 @@ def request_id(headers: Mapping[str, str]) -> str | None:
 
 def _error_of(body: bytes) -> Any:
     """The error in a body: an object or a text, with every shape that servers use; None when there is none."""
+    if len(body) > MAX_ERROR_BYTES:
+        return None
     try:
         read = jsontext.read(body)
     except HangoError:

@@ -14,14 +14,12 @@ from io import BytesIO
 
 import aiohttp
 
-from hango.chain.providers.failures import as_failure, request_id
+from hango.chain.providers.failures import MAX_ERROR_BYTES, as_failure, request_id
 from hango.chain.providers.hiding import Hidden
 from hango.errors import ProviderFailed, ProviderFault, ProviderTimeout
 
 CHUNK_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
-# An error page has its message at the start; what is longer is no JSON of a provider.
-MAX_ERROR_BYTES = 64 * 1024
 # The status of an error is known already: its text is worth no long wait.
 ERROR_TEXT_SECONDS = 5.0
 # Servers close idle connections after 5 s or later. A connection that is older here could be closed while a request is

@@ -15,7 +15,7 @@ __all__ = ['learn_token_factor']
 
 LEARN_TOKEN_FACTOR = """\
 insert into token_factors (tenant_id, model, factor, calls)
-values (%(tenant_id)s, %(model)s, %(first_factor)s, 1)
+values (%(tenant_id)s, %(model)s, %(first_factor)s, %(calls)s)
 on conflict (tenant_id, model) do update
 set
   factor = least(
@@ -25,7 +25,7 @@ set
     ),
     %(most_factor)s::float8
   ),
-  calls = token_factors.calls + 1,
+  calls = token_factors.calls + excluded.calls,
   updated_at = clock_timestamp()
 where token_factors.tenant_id = %(tenant_id)s
 """
@@ -37,12 +37,13 @@ async def learn_token_factor(
     tenant_id: UUID,
     model: str,
     first_factor: float,
+    calls: int,
     weight: float,
     ratio: float,
     least_factor: float,
     most_factor: float,
 ) -> None:
-    """Move a model's factor towards what a call was billed at: an average in which a call weighs `weight`, kept between the bounds. The first call starts from what the caller worked out."""
+    """Move a model's factor towards what calls were billed at: an average in which they weigh `weight`, kept between the bounds. The first ones start from what the caller worked out."""
     cursor = conn.cursor()
-    await cursor.execute(LEARN_TOKEN_FACTOR, {"tenant_id": tenant_id, "model": model, "first_factor": first_factor, "weight": weight, "ratio": ratio, "least_factor": least_factor, "most_factor": most_factor})
+    await cursor.execute(LEARN_TOKEN_FACTOR, {"tenant_id": tenant_id, "model": model, "first_factor": first_factor, "calls": calls, "weight": weight, "ratio": ratio, "least_factor": least_factor, "most_factor": most_factor})
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_tries', 'add_try_audits', 'add_try_requests', 'correct_lost', 'count_outstanding', 'defer_try', 'end_uncalled', 'forget_tries', 'forget_try_batches', 'forget_try_requests', 'get_try', 'get_try_request', 'hold_expired', 'hold_open_tries', 'keep_session', 'list_tries', 'mark_called', 'purge_contents', 'request_cancel', 'rescue_try', 'settle_try']
+__all__ = ['add_tries', 'add_try_audits', 'add_try_requests', 'correct_lost', 'count_outstanding', 'defer_try', 'end_uncalled', 'forget_tries', 'forget_try_batches', 'forget_try_requests', 'get_try', 'hold_expired', 'hold_open_tries', 'keep_session', 'list_tries', 'list_try_requests', 'mark_called', 'purge_contents', 'request_cancel', 'rescue_try', 'settle_tries']
 
 
 ADD_TRY_REQUESTS = """\
@@ -246,7 +246,6 @@ join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
 where t.tenant_id = %(tenant_id)s
   and t.session_id = %(session_id)s
-  and (%(batch_id)s::uuid is null or t.batch_id = %(batch_id)s::uuid)
   and (%(before)s::uuid is null or t.id < %(before)s::uuid)
 order by t.id desc
 limit %(most)s
@@ -290,25 +289,25 @@ async def list_tries(
     *,
     tenant_id: UUID,
     session_id: UUID,
-    batch_id: UUID | None,
     before: UUID | None,
     most: int,
 ) -> list[ListTriesRow]:
-    """Tries of a session or of a batch, the newest first, without texts and answers."""
+    """Tries of a session, the newest first, without texts and answers."""
     cursor = conn.cursor(row_factory=args_row(ListTriesRow))
-    await cursor.execute(LIST_TRIES, {"tenant_id": tenant_id, "session_id": session_id, "batch_id": batch_id, "before": before, "most": most})
+    await cursor.execute(LIST_TRIES, {"tenant_id": tenant_id, "session_id": session_id, "before": before, "most": most})
     return await cursor.fetchall()
 
 
-GET_TRY_REQUEST = """\
-select session_id, base_id, model, changes, texts, request_sha256, max_output_tokens
+LIST_TRY_REQUESTS = """\
+select id, session_id, base_id, model, changes, texts, request_sha256, max_output_tokens
 from try_requests
-where tenant_id = %(tenant_id)s and id = %(id)s
+where tenant_id = %(tenant_id)s and id = any (%(ids)s::uuid[])
 """
 
 
 @dataclass(frozen=True, slots=True)
-class GetTryRequestRow:
+class ListTryRequestsRow:
+    id: UUID
     session_id: UUID
     base_id: UUID
     model: str
@@ -318,64 +317,109 @@ class GetTryRequestRow:
     max_output_tokens: int
 
 
-async def get_try_request(
+async def list_try_requests(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
-    id: UUID,
-) -> GetTryRequestRow | None:
-    """What a worker needs to make the call again: the base and what is changed on it."""
-    cursor = conn.cursor(row_factory=args_row(GetTryRequestRow))
-    await cursor.execute(GET_TRY_REQUEST, {"tenant_id": tenant_id, "id": id})
-    return await cursor.fetchone()
+    ids: Sequence[UUID | None],
+) -> list[ListTryRequestsRow]:
+    """What a worker needs to make calls again: the base of each and what is changed on it."""
+    cursor = conn.cursor(row_factory=args_row(ListTryRequestsRow))
+    await cursor.execute(LIST_TRY_REQUESTS, {"tenant_id": tenant_id, "ids": list(ids)})
+    return await cursor.fetchall()
 
 
 MARK_CALLED = """\
-update tries
+with held as (
+  select t.id
+  from tries t
+  join (select unnest(%(ids)s::uuid[]) as id, unnest(%(attempts)s::integer[]) as attempt) n
+    on n.id = t.id and n.attempt = t.attempt
+  where t.tenant_id = %(tenant_id)s
+    and t.id = any (%(ids)s::uuid[])
+    and t.status = 'running'
+    and t.lease_until > clock_timestamp()
+    and t.called_at is null
+    and t.cancel_requested_at is null
+  order by t.id
+  for update of t
+)
+update tries t
 set called_at = clock_timestamp()
-where tenant_id = %(tenant_id)s
-  and id = %(id)s
-  and attempt = %(attempt)s
-  and status = 'running'
-  and lease_until > clock_timestamp()
-  and called_at is null
-  and cancel_requested_at is null
-returning id
+from held h
+where t.tenant_id = %(tenant_id)s and t.id = h.id
+returning t.id, t.attempt
 """
+
+
+@dataclass(frozen=True, slots=True)
+class MarkCalledRow:
+    id: UUID
+    attempt: int
 
 
 async def mark_called(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
-    id: UUID,
-    attempt: int,
-) -> UUID | None:
-    """Before the first byte goes out: no row, no call. Once for a claim, and not after a cancel or past the lease."""
-    cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(MARK_CALLED, {"tenant_id": tenant_id, "id": id, "attempt": attempt})
-    return await cursor.fetchone()
+    ids: Sequence[UUID | None],
+    attempts: Sequence[int | None],
+) -> list[MarkCalledRow]:
+    """Before the first byte goes out: no row, no call. Once for a claim, and not after a cancel or past the lease. One array a column; rows are locked in the order of whoever locks several."""
+    cursor = conn.cursor(row_factory=args_row(MarkCalledRow))
+    await cursor.execute(MARK_CALLED, {"tenant_id": tenant_id, "ids": list(ids), "attempts": list(attempts)})
+    return await cursor.fetchall()
 
 
-SETTLE_TRY = """\
-with ended as (
-  update tries t
-  set
-    status = %(status)s,
-    error_code = %(error_code)s,
-    stop_reason = %(stop_reason)s,
-    provider_status = %(provider_status)s,
-    provider_request_id = %(provider_request_id)s,
-    finished_at = clock_timestamp(),
-    lease_owner = null,
-    lease_until = null
+SETTLE_TRIES = """\
+with asked as (
+  select
+    unnest(%(ids)s::uuid[]) as id,
+    unnest(%(attempts)s::integer[]) as attempt,
+    unnest(%(statuses)s::text[]) as status,
+    unnest(%(error_codes)s::text[]) as error_code,
+    unnest(%(stop_reasons)s::text[]) as stop_reason,
+    unnest(%(provider_statuses)s::integer[]) as provider_status,
+    unnest(%(provider_request_ids)s::text[]) as provider_request_id,
+    unnest(%(usage_ids)s::uuid[]) as usage_id,
+    unnest(%(input_tokens)s::bigint[]) as input_tokens,
+    unnest(%(output_tokens)s::bigint[]) as output_tokens,
+    unnest(%(cache_read_tokens)s::bigint[]) as cache_read_tokens,
+    unnest(%(cache_write_tokens)s::bigint[]) as cache_write_tokens,
+    unnest(%(costs_usd)s::numeric[]) as cost_usd,
+    unnest(%(estimateds)s::boolean[]) as estimated,
+    unnest(%(tokens)s::bigint[]) as tokens,
+    unnest(%(answers)s::text[]) as answer,
+    unnest(%(saids)s::text[]) as said,
+    unnest(%(audit_ids)s::uuid[]) as audit_id
+),
+held as (
+  select a.id, a.attempt
+  from tries t
+  join asked a on a.id = t.id and a.attempt = t.attempt
   where t.tenant_id = %(tenant_id)s
-    and t.id = %(id)s
-    and t.attempt = %(attempt)s
+    and t.id = any (%(ids)s::uuid[])
     and t.status = 'running'
     and t.called_at is not null
     and (not %(lease_over)s::boolean or t.lease_until < clock_timestamp())
-  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved
+  order by t.id
+  for update of t
+),
+ended as (
+  update tries t
+  set
+    status = a.status,
+    error_code = a.error_code,
+    stop_reason = a.stop_reason,
+    provider_status = a.provider_status,
+    provider_request_id = a.provider_request_id,
+    finished_at = clock_timestamp(),
+    lease_owner = null,
+    lease_until = null
+  from held h
+  join asked a on a.id = h.id and a.attempt = h.attempt
+  where t.tenant_id = %(tenant_id)s and t.id = h.id
+  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, a.attempt
 ),
 billed as (
   insert into usage_records (
@@ -383,66 +427,87 @@ billed as (
     cache_write_tokens, cost_usd, estimated
   )
   select
-    e.tenant_id, %(usage_id)s, 'context_try', null, e.id, e.session_id, e.user_id, r.model, %(input_tokens)s, %(output_tokens)s,
-    %(cache_read_tokens)s, %(cache_write_tokens)s, %(cost_usd)s::numeric, %(estimated)s
+    e.tenant_id, a.usage_id, 'context_try', null, e.id, e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens,
+    a.cache_read_tokens, a.cache_write_tokens, a.cost_usd, a.estimated
   from ended e
+  join asked a on a.id = e.id and a.attempt = e.attempt
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
+),
+sums as (
+  select e.quota_period, sum(e.reserved)::bigint as reserved, sum(a.tokens)::bigint as tokens
+  from ended e
+  join asked a on a.id = e.id and a.attempt = e.attempt
+  group by e.quota_period
+),
+months as (
+  select q.period
+  from quotas q
+  where q.tenant_id = %(tenant_id)s and q.period in (select s.quota_period from sums s)
+  order by q.period
+  for update
 ),
 paid as (
   update quotas q
-  set reserved = q.reserved - e.reserved, used = q.used + %(tokens)s::bigint
-  from ended e
-  where q.tenant_id = e.tenant_id and q.period = e.quota_period
+  set reserved = q.reserved - s.reserved, used = q.used + s.tokens
+  from sums s, months m
+  where q.tenant_id = %(tenant_id)s and q.period = s.quota_period and m.period = s.quota_period
 ),
 kept as (
   insert into try_payloads (tenant_id, try_id, answer, said, expires_at)
   select
-    e.tenant_id, e.id, %(answer)s, %(said)s,
-    clock_timestamp() + make_interval(secs => %(retention_seconds)s::float8)
+    e.tenant_id, e.id, a.answer, a.said, clock_timestamp() + make_interval(secs => %(retention_seconds)s::float8)
   from ended e
+  join asked a on a.id = e.id and a.attempt = e.attempt
 ),
 told as (
   insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
   select
-    e.tenant_id, %(audit_id)s, 'context.try_finished', 'try', e.id, e.user_id,
-    jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', %(status)s, 'error', %(error_code)s)
+    e.tenant_id, a.audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', a.status, 'error', a.error_code)
   from ended e
+  join asked a on a.id = e.id and a.attempt = e.attempt
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
 )
-select reserved
+select id, attempt::integer as attempt
 from ended
 """
 
 
-async def settle_try(
+@dataclass(frozen=True, slots=True)
+class SettleTriesRow:
+    id: UUID
+    attempt: int
+
+
+async def settle_tries(
     conn: AsyncConnection[Any],
     *,
-    status: str,
-    error_code: str | None,
-    stop_reason: str | None,
-    provider_status: int | None,
-    provider_request_id: str | None,
+    ids: Sequence[UUID | None],
+    attempts: Sequence[int | None],
+    statuses: Sequence[str | None],
+    error_codes: Sequence[str | None],
+    stop_reasons: Sequence[str | None],
+    provider_statuses: Sequence[int | None],
+    provider_request_ids: Sequence[str | None],
+    usage_ids: Sequence[UUID | None],
+    input_tokens: Sequence[int | None],
+    output_tokens: Sequence[int | None],
+    cache_read_tokens: Sequence[int | None],
+    cache_write_tokens: Sequence[int | None],
+    costs_usd: Sequence[Decimal | None],
+    estimateds: Sequence[bool | None],
+    tokens: Sequence[int | None],
+    answers: Sequence[str | None],
+    saids: Sequence[str | None],
+    audit_ids: Sequence[UUID | None],
     tenant_id: UUID,
-    id: UUID,
-    attempt: int,
     lease_over: bool,
-    usage_id: UUID,
-    input_tokens: int,
-    output_tokens: int,
-    cache_read_tokens: int,
-    cache_write_tokens: int,
-    cost_usd: Decimal | None,
-    estimated: bool,
-    tokens: int,
-    answer: str | None,
-    said: str | None,
     retention_seconds: float,
-    audit_id: UUID,
-) -> int | None:
-    """The end of a call: status, bill, quota, answer and audit in one statement. Nothing when the claim is no longer in force, so a second settle does nothing. `lease_over` lets only a claim go whose worker has been silent for too long."""
-    cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(SETTLE_TRY, {"status": status, "error_code": error_code, "stop_reason": stop_reason, "provider_status": provider_status, "provider_request_id": provider_request_id, "tenant_id": tenant_id, "id": id, "attempt": attempt, "lease_over": lease_over, "usage_id": usage_id, "input_tokens": input_tokens, "output_tokens": output_tokens, "cache_read_tokens": cache_read_tokens, "cache_write_tokens": cache_write_tokens, "cost_usd": cost_usd, "estimated": estimated, "tokens": tokens, "answer": answer, "said": said, "retention_seconds": retention_seconds, "audit_id": audit_id})
-    return await cursor.fetchone()
+) -> list[SettleTriesRow]:
+    """The ends of calls, one array a column: status, bill, quota, answer and audit of each in one statement. Those whose claim is no longer in force are missing in the answer and unchanged, so a second settle does nothing. `lease_over` lets only claims go whose worker has been silent for too long. Rows and months are locked in their order."""
+    cursor = conn.cursor(row_factory=args_row(SettleTriesRow))
+    await cursor.execute(SETTLE_TRIES, {"ids": list(ids), "attempts": list(attempts), "statuses": list(statuses), "error_codes": list(error_codes), "stop_reasons": list(stop_reasons), "provider_statuses": list(provider_statuses), "provider_request_ids": list(provider_request_ids), "usage_ids": list(usage_ids), "input_tokens": list(input_tokens), "output_tokens": list(output_tokens), "cache_read_tokens": list(cache_read_tokens), "cache_write_tokens": list(cache_write_tokens), "costs_usd": list(costs_usd), "estimateds": list(estimateds), "tokens": list(tokens), "answers": list(answers), "saids": list(saids), "audit_ids": list(audit_ids), "tenant_id": tenant_id, "lease_over": lease_over, "retention_seconds": retention_seconds})
+    return await cursor.fetchall()
 
 
 CORRECT_LOST = """\

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_try_batch', 'get_try_batch', 'list_try_batches', 'sum_variants']
+__all__ = ['add_try_batch', 'get_try_batch', 'list_batch_tries', 'list_try_batches', 'sum_variants']
 
 
 ADD_TRY_BATCH = """\
@@ -106,6 +106,72 @@ async def list_try_batches(
     """The batches of a session, the newest first."""
     cursor = conn.cursor(row_factory=args_row(ListTryBatchesRow))
     await cursor.execute(LIST_TRY_BATCHES, {"tenant_id": tenant_id, "session_id": session_id, "before": before, "most": most})
+    return await cursor.fetchall()
+
+
+LIST_BATCH_TRIES = """\
+select
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
+  r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
+  t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
+  u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
+from tries t
+join sessions s on s.tenant_id = t.tenant_id and s.id = t.session_id and s.deleted_at is null
+join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
+left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
+where t.tenant_id = %(tenant_id)s
+  and t.session_id = %(session_id)s
+  and t.batch_id = %(batch_id)s::uuid
+  and (%(before)s::uuid is null or t.id < %(before)s::uuid)
+order by t.id desc
+limit %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListBatchTriesRow:
+    id: UUID
+    session_id: UUID
+    session_owner: UUID
+    batch_id: UUID | None
+    variant: int | None
+    label: str | None
+    status: str
+    base_id: UUID
+    model: str
+    changes: str
+    excluded: str
+    request_sha256: str
+    tokens_before: int
+    tokens_after: int
+    purged_at: datetime | None
+    stop_reason: str | None
+    error_code: str | None
+    provider_status: int | None
+    attempt: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: Decimal | None
+    estimated: bool | None
+
+
+async def list_batch_tries(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    session_id: UUID,
+    batch_id: UUID,
+    before: UUID | None,
+    most: int,
+) -> list[ListBatchTriesRow]:
+    """Tries of a batch of a session, the newest first, without texts and answers: as list_tries does, by another index."""
+    cursor = conn.cursor(row_factory=args_row(ListBatchTriesRow))
+    await cursor.execute(LIST_BATCH_TRIES, {"tenant_id": tenant_id, "session_id": session_id, "batch_id": batch_id, "before": before, "most": most})
     return await cursor.fetchall()
 
 

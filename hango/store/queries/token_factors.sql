@@ -1,8 +1,8 @@
 -- name: learn_token_factor :exec
--- Move a model's factor towards what a call was billed at: an average in which a call weighs `weight`, kept between the
--- bounds. The first call starts from what the caller worked out.
+-- Move a model's factor towards what calls were billed at: an average in which they weigh `weight`, kept between the
+-- bounds. The first ones start from what the caller worked out.
 insert into token_factors (tenant_id, model, factor, calls)
-values (@tenant_id, @model, @first_factor, 1)
+values (@tenant_id, @model, @first_factor, @calls)
 on conflict (tenant_id, model) do update
 set
   factor = least(
@@ -12,6 +12,6 @@ set
     ),
     sqlc.arg(most_factor)::float8
   ),
-  calls = token_factors.calls + 1,
+  calls = token_factors.calls + excluded.calls,
   updated_at = clock_timestamp()
 where token_factors.tenant_id = @tenant_id;

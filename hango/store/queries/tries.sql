@@ -82,7 +82,7 @@ left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
 where t.tenant_id = @tenant_id and t.id = @id;
 
 -- name: list_tries :many
--- Tries of a session or of a batch, the newest first, without texts and answers.
+-- Tries of a session, the newest first, without texts and answers.
 select
   t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
   r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
@@ -94,51 +94,91 @@ join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
 where t.tenant_id = @tenant_id
   and t.session_id = @session_id
-  and (sqlc.narg(batch_id)::uuid is null or t.batch_id = sqlc.narg(batch_id)::uuid)
   and (sqlc.narg(before)::uuid is null or t.id < sqlc.narg(before)::uuid)
 order by t.id desc
 limit @most;
 
--- name: get_try_request :one
--- What a worker needs to make the call again: the base and what is changed on it.
-select session_id, base_id, model, changes, texts, request_sha256, max_output_tokens
+-- name: list_try_requests :many
+-- What a worker needs to make calls again: the base of each and what is changed on it.
+select id, session_id, base_id, model, changes, texts, request_sha256, max_output_tokens
 from try_requests
-where tenant_id = @tenant_id and id = @id;
+where tenant_id = @tenant_id and id = any (@ids::uuid[]);
 
--- name: mark_called :one
--- Before the first byte goes out: no row, no call. Once for a claim, and not after a cancel or past the lease.
-update tries
-set called_at = clock_timestamp()
-where tenant_id = @tenant_id
-  and id = @id
-  and attempt = @attempt
-  and status = 'running'
-  and lease_until > clock_timestamp()
-  and called_at is null
-  and cancel_requested_at is null
-returning id;
-
--- name: settle_try :one
--- The end of a call: status, bill, quota, answer and audit in one statement. Nothing when the claim is no longer in
--- force, so a second settle does nothing. `lease_over` lets only a claim go whose worker has been silent for too long.
-with ended as (
-  update tries t
-  set
-    status = @status,
-    error_code = sqlc.narg(error_code),
-    stop_reason = sqlc.narg(stop_reason),
-    provider_status = sqlc.narg(provider_status),
-    provider_request_id = sqlc.narg(provider_request_id),
-    finished_at = clock_timestamp(),
-    lease_owner = null,
-    lease_until = null
+-- name: mark_called :many
+-- Before the first byte goes out: no row, no call. Once for a claim, and not after a cancel or past the lease. One array a
+-- column; rows are locked in the order of whoever locks several.
+with held as (
+  select t.id
+  from tries t
+  join (select unnest(@ids::uuid[]) as id, unnest(@attempts::integer[]) as attempt) n
+    on n.id = t.id and n.attempt = t.attempt
   where t.tenant_id = @tenant_id
-    and t.id = @id
-    and t.attempt = @attempt
+    and t.id = any (@ids::uuid[])
+    and t.status = 'running'
+    and t.lease_until > clock_timestamp()
+    and t.called_at is null
+    and t.cancel_requested_at is null
+  order by t.id
+  for update of t
+)
+update tries t
+set called_at = clock_timestamp()
+from held h
+where t.tenant_id = @tenant_id and t.id = h.id
+returning t.id, t.attempt;
+
+-- name: settle_tries :many
+-- The ends of calls, one array a column: status, bill, quota, answer and audit of each in one statement. Those whose claim
+-- is no longer in force are missing in the answer and unchanged, so a second settle does nothing. `lease_over` lets only
+-- claims go whose worker has been silent for too long. Rows and months are locked in their order.
+with asked as (
+  select
+    unnest(@ids::uuid[]) as id,
+    unnest(@attempts::integer[]) as attempt,
+    unnest(@statuses::text[]) as status,
+    unnest(@error_codes::text[]) as error_code,
+    unnest(@stop_reasons::text[]) as stop_reason,
+    unnest(@provider_statuses::integer[]) as provider_status,
+    unnest(@provider_request_ids::text[]) as provider_request_id,
+    unnest(@usage_ids::uuid[]) as usage_id,
+    unnest(@input_tokens::bigint[]) as input_tokens,
+    unnest(@output_tokens::bigint[]) as output_tokens,
+    unnest(@cache_read_tokens::bigint[]) as cache_read_tokens,
+    unnest(@cache_write_tokens::bigint[]) as cache_write_tokens,
+    unnest(@costs_usd::numeric[]) as cost_usd,
+    unnest(@estimateds::boolean[]) as estimated,
+    unnest(@tokens::bigint[]) as tokens,
+    unnest(@answers::text[]) as answer,
+    unnest(@saids::text[]) as said,
+    unnest(@audit_ids::uuid[]) as audit_id
+),
+held as (
+  select a.id, a.attempt
+  from tries t
+  join asked a on a.id = t.id and a.attempt = t.attempt
+  where t.tenant_id = @tenant_id
+    and t.id = any (@ids::uuid[])
     and t.status = 'running'
     and t.called_at is not null
     and (not @lease_over::boolean or t.lease_until < clock_timestamp())
-  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved
+  order by t.id
+  for update of t
+),
+ended as (
+  update tries t
+  set
+    status = a.status,
+    error_code = a.error_code,
+    stop_reason = a.stop_reason,
+    provider_status = a.provider_status,
+    provider_request_id = a.provider_request_id,
+    finished_at = clock_timestamp(),
+    lease_owner = null,
+    lease_until = null
+  from held h
+  join asked a on a.id = h.id and a.attempt = h.attempt
+  where t.tenant_id = @tenant_id and t.id = h.id
+  returning t.tenant_id, t.id, t.session_id, t.user_id, t.request_id, t.quota_period, t.reserved, a.attempt
 ),
 billed as (
   insert into usage_records (
@@ -146,33 +186,48 @@ billed as (
     cache_write_tokens, cost_usd, estimated
   )
   select
-    e.tenant_id, @usage_id, 'context_try', null, e.id, e.session_id, e.user_id, r.model, @input_tokens, @output_tokens,
-    @cache_read_tokens, @cache_write_tokens, sqlc.narg(cost_usd)::numeric, @estimated
+    e.tenant_id, a.usage_id, 'context_try', null, e.id, e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens,
+    a.cache_read_tokens, a.cache_write_tokens, a.cost_usd, a.estimated
   from ended e
+  join asked a on a.id = e.id and a.attempt = e.attempt
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
+),
+sums as (
+  select e.quota_period, sum(e.reserved)::bigint as reserved, sum(a.tokens)::bigint as tokens
+  from ended e
+  join asked a on a.id = e.id and a.attempt = e.attempt
+  group by e.quota_period
+),
+months as (
+  select q.period
+  from quotas q
+  where q.tenant_id = @tenant_id and q.period in (select s.quota_period from sums s)
+  order by q.period
+  for update
 ),
 paid as (
   update quotas q
-  set reserved = q.reserved - e.reserved, used = q.used + @tokens::bigint
-  from ended e
-  where q.tenant_id = e.tenant_id and q.period = e.quota_period
+  set reserved = q.reserved - s.reserved, used = q.used + s.tokens
+  from sums s, months m
+  where q.tenant_id = @tenant_id and q.period = s.quota_period and m.period = s.quota_period
 ),
 kept as (
   insert into try_payloads (tenant_id, try_id, answer, said, expires_at)
   select
-    e.tenant_id, e.id, sqlc.narg(answer), sqlc.narg(said),
-    clock_timestamp() + make_interval(secs => @retention_seconds::float8)
+    e.tenant_id, e.id, a.answer, a.said, clock_timestamp() + make_interval(secs => @retention_seconds::float8)
   from ended e
+  join asked a on a.id = e.id and a.attempt = e.attempt
 ),
 told as (
   insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
   select
-    e.tenant_id, @audit_id, 'context.try_finished', 'try', e.id, e.user_id,
-    jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', @status, 'error', sqlc.narg(error_code))
+    e.tenant_id, a.audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', a.status, 'error', a.error_code)
   from ended e
+  join asked a on a.id = e.id and a.attempt = e.attempt
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
 )
-select reserved
+select id, attempt::integer as attempt
 from ended;
 
 -- name: correct_lost :one

@@ -23,6 +23,24 @@ where b.tenant_id = @tenant_id
 order by b.id desc
 limit @most;
 
+-- name: list_batch_tries :many
+-- Tries of a batch of a session, the newest first, without texts and answers: as list_tries does, by another index.
+select
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
+  r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
+  t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
+  u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
+from tries t
+join sessions s on s.tenant_id = t.tenant_id and s.id = t.session_id and s.deleted_at is null
+join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
+left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
+where t.tenant_id = @tenant_id
+  and t.session_id = @session_id
+  and t.batch_id = @batch_id::uuid
+  and (sqlc.narg(before)::uuid is null or t.id < sqlc.narg(before)::uuid)
+order by t.id desc
+limit @most;
+
 -- name: sum_variants :many
 -- The variants of a batch with what their tries came to, by status.
 select

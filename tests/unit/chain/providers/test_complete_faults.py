@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hango.chain.providers.http import MAX_ERROR_BYTES, Http
+from hango.chain.providers.failures import MAX_ERROR_BYTES
+from hango.chain.providers.http import Http
 from hango.errors import ProviderFailed, ProviderFault, ProviderTimeout
 from tests.providers_server import (
     Answer,

@@ -174,4 +174,4 @@ def test_errors_that_are_other_things(status: int, data: st.DataObject) -> None:
     assert failure.http_status == status
     assert failure.retry_after is None or 0 <= failure.retry_after <= 3600
     assert failure.request_id is None or (failure.request_id.isascii() and failure.request_id.isprintable())
-    assert failure.said is None or (len(failure.said) <= 500 and "canary-0123456789abcdef" not in failure.said)
+    assert failure.said is None or (len(failure.said) <= 500 and "sk-canary-0123456789abcdef" not in failure.said)

@@ -1,0 +1,67 @@
+"""L5: more POSTs than can be taken on, for a minute. Each is answered, and what was accepted comes to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+from uuid import uuid4
+
+from tests.faults.callers import AWAY, Accepted
+from tests.faults.invariants import check, until_over
+from tests.faults.provider import Act
+from tests.faults.report import Figure, at_most, exactly, percentile, told
+from tests.faults.run import Run
+from tests.faults.stage import Shape, Stage, staged
+from tests.faults.summary import summary, words
+
+SECONDS: Final = 60.0
+OFFERED_PER_SECOND: Final = 500
+STEP_SECONDS: Final = 0.05
+MOST_SECONDS: Final = 1.5
+DRAIN_SECONDS: Final = 120.0
+ANSWERS: Final = {"202", "429", "503"}
+
+
+async def overload(run: Run) -> Sequence[Figure]:
+    seconds = run.seconds(SECONDS)
+    async with staged(Shape(tenants=8), run.folder) as stage:
+        answers: Counter[str] = Counter()
+        accepted: list[Accepted] = []
+        asking: list[asyncio.Task[None]] = []
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while (now := loop.time() - began) < seconds:
+            due = round(now * OFFERED_PER_SECOND) - len(asking)
+            asking += [asyncio.create_task(_post(stage, len(asking) + n, answers, accepted)) for n in range(due)]
+            await asyncio.sleep(STEP_SECONDS)
+        await asyncio.gather(*asking)
+        took = loop.time() - began
+        await until_over(stage, DRAIN_SECONDS)
+        others = {name: number for name, number in answers.items() if name not in ANSWERS}
+        return [
+            told("offered a second", f"{len(asking) / seconds:.0f}"),
+            told("answered with", words(answers)),
+            told("accepted a second", f"{len(accepted) / took:.0f}"),
+            *summary(stage),
+            exactly("answered with anything else", others, {}),
+            exactly("answers", sum(answers.values()), len(asking)),
+            at_most(
+                "95th percentile of an accepted POST", percentile((one.seconds for one in accepted), 0.95), MOST_SECONDS
+            ),
+            *check(stage, accepted),
+        ]
+
+
+async def _post(stage: Stage, number: int, answers: Counter[str], accepted: list[Accepted]) -> None:
+    tenant = number % len(stage.callers)
+    act = Act(seconds=0.05)
+    try:
+        status, reply, seconds = await stage.callers[tenant].post_try(act, key=uuid4().hex)
+    except AWAY as error:
+        answers[type(error).__name__] += 1
+        return
+    answers[str(status)] += 1
+    if status == 202:
+        accepted.append(Accepted(reply["id"], act.mark, seconds, tenant))
