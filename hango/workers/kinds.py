@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,10 +11,10 @@ from hango.chain.deps import Deps
 from hango.store import claims, run_queue
 from hango.workers import runs, tries
 from hango.workers.held import Held
+from hango.workers.leases import Renew
 from hango.workers.together import Together
 
 Claim = Callable[..., Awaitable[list[Any]]]
-Renew = Callable[..., Awaitable[Mapping[Any, bool]]]
 
 
 @dataclass(frozen=True, slots=True)

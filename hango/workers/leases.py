@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from hango import logs
 from hango.errors import Unavailable
 from hango.logs import Log
-from hango.store.connection import Store
+from hango.store.connection import Store, SystemScope
 from hango.workers.held import HeldJobs
-from hango.workers.kinds import Renew
 from hango.workers.outcomes import Ending
 
 PER_LEASE: Final = 3
+
+# (scope, owner, claims, lease_seconds) -> the ids that the process still has, and whether each shall be cancelled.
+Renew = Callable[[SystemScope, UUID, Any, float], Awaitable[Mapping[Any, bool]]]
 
 
 class Leases:
