@@ -83,10 +83,12 @@ async def _converse(running: Running, conversation: Conversation) -> Stop:
         if step.next.need is Need.CALL:
             await _call(running, conversation)
             continue
+        tools = await run_steps.tools_of(running, conversation)
         for block in step.next.calls:
-            if block.view.name == TASK.name and not conversation.is_child:
+            # A task that an override or a skill leaves out starts nothing: its result says so.
+            if block.view.name == TASK.name and TASK.name in tools:
                 running.answers[run_steps.call_key(step.seq, block)] = await _delegate(running, step.seq, block)
-        await run_steps.carry_out(running, conversation, step)
+        await run_steps.carry_out(running, conversation, step, tools)
 
 
 async def _call(running: Running, conversation: Conversation) -> None:
