@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hango.errors import Detail, Invalid, Malformed, Reason, TooDeep
+from hango.errors import Detail, Invalid, Malformed, Reason, TooDeep, TooLarge
 
 MAX_DEPTH = 64
 # Python refuses to read longer integers as numbers; they are kept as text anyway.
@@ -27,6 +27,22 @@ _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # One escape of a JSON string: a pair of surrogates, any other code unit, or a letter.
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)")
 _NUL_ESCAPE = b"\\u0000"
+
+
+def check_values(body: bytes, most: int) -> None:
+    """Raise TooLarge for more values than that, before anything is made of them: small ones cost a hundred times their
+    length."""
+    if _values(body, 0, len(body)) <= most:
+        return
+    # String by string, and no further than needed: this is what the costly bodies come to.
+    found, at = 0, 0
+    for string in _STRINGS.finditer(body):
+        found += _values(body, at, string.start())
+        at = string.end()
+        if found > most:
+            break
+    if found + _values(body, at, len(body)) > most:
+        raise TooLarge(f"The body holds more than {most:,} values, which is the most taken here.")
 
 
 def read(body: bytes) -> Any:
@@ -102,6 +118,11 @@ def dumps(value: Any) -> str:
 def fields(text: str) -> dict[str, msgspec.Raw]:
     """The members of a JSON object as their own texts, in order."""
     return msgspec.json.decode(text.encode(), type=dict[str, msgspec.Raw])
+
+
+def _values(text: bytes, start: int, end: int) -> int:
+    """No less than there are, where no string holds the signs that are counted."""
+    return text.count(b",", start, end) + text.count(b"[", start, end) + text.count(b"{", start, end)
 
 
 def _check_depth(body: bytes) -> None:

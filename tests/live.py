@@ -11,6 +11,7 @@ import httpx2
 import uvicorn
 
 from hango.api.app import create_app
+from hango.api.patience import Patient
 from hango.cli.api_process import url_of
 from hango.config import Settings
 
@@ -26,7 +27,7 @@ def serving(settings: Settings) -> Iterator[str]:
             started.set()
 
     config = uvicorn.Config(
-        create_app(settings), log_config=None, access_log=False, server_header=False, proxy_headers=False
+        create_app(settings), http=Patient, log_config=None, access_log=False, server_header=False, proxy_headers=False
     )
     server = Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:

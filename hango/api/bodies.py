@@ -18,7 +18,11 @@ from hango.errors import Detail, Invalid, Reason, TooLarge
 BODY_MOST = 8 * 1024 * 1024
 # Over this a body is read in a thread, so that one large body does not hold up every other request.
 READ_IN_THREAD = 64 * 1024
+# A conversation of 20,000 messages has less; reading that many takes a tenth of a second.
+VALUES_MOST = 200_000
 DETAILS_MOST = 50
+# Of more faults than this only the number is told: to describe each would take longer than to read them.
+DESCRIBED_MOST = 1000
 POINTER_CHARS = 200
 
 _REASONS = {"extra_forbidden": Reason.UNKNOWN_FIELD, "missing": Reason.MISSING_FIELD}
@@ -52,6 +56,7 @@ async def read_body(request: Request, model: type[AnyBody]) -> AnyBody:
 
 
 def parse_body(content: bytes, model: type[AnyBody]) -> AnyBody:
+    jsontext.check_values(content, VALUES_MOST)
     value = jsontext.read(content)
     for path in model.raw_fields:
         _keep_raw(value, msgspec.Raw(content), path)
@@ -82,6 +87,8 @@ def read_query(request: Request, model: type[AnyQuery]) -> AnyQuery:
 
 def as_invalid(error: ValidationError, what: str) -> Invalid:
     """The same in hango's words: reason and pointer of each field at fault; what was sent is never repeated."""
+    if error.error_count() > DESCRIBED_MOST:
+        return Invalid(f"{what} does not fit: {error.error_count():,} fields at fault.")
     details = [_detail(one) for one in error.errors(include_url=False, include_input=False, include_context=False)]
     places = ", ".join(f"'{one.pointer}'" for one in details[:3] if one.pointer)
     more = f" ({places})" if places else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from hango.chain.middleware.memory import MAX_FILES
 from hango.chain.middleware.skills import read_skill
 from hango.chain.state import UNCHANGED, State, Trunk, Wanted
 from hango.digests import MessageDigest
-from hango.domain import AgentID, FileVersion, SessionID
+from hango.domain import AgentID, FileVersion, SessionID, Summary
 from hango.errors import Invalid, NotFound, Reason
 from hango.store import context_bases, messages
 from hango.store.connection import Scope
@@ -73,8 +73,13 @@ def trunk_of(base: CurrentBase, wanted: Wanted) -> Trunk:
     return Trunk(wanted.model, without_summary=covered)
 
 
-async def build_trunk(scope: Scope, deps: Deps, base: CurrentBase, trunk: Trunk, *, through: int) -> State:
-    """The state of all calls on a base that differ in no more than their wishes. Raises Invalid (`bad_model`)."""
+async def build_trunk(
+    scope: Scope, deps: Deps, base: CurrentBase, trunk: Trunk, *, through: int, like: State | None = None
+) -> State:
+    """The state of all calls on a base that differ in no more than their wishes. Raises Invalid (`bad_model`).
+
+    `like` differs from it by its model alone: its history and its files are taken, not read again.
+    """
     summary = None if trunk.without_summary else base.summary
     own = await deps.definition(scope, base.agent_version_id)
     agent = own if trunk.model in (None, own.model) else _with_model(deps, own, str(trunk.model))
@@ -82,18 +87,18 @@ async def build_trunk(scope: Scope, deps: Deps, base: CurrentBase, trunk: Trunk,
         agent = replace(agent, builtin=agent.builtin - {Builtin.SUBAGENT})
     row, learnt = deps.models.row(agent.model), base.factors.get(agent.model)
     dialect = deps.providers.get(agent.provider).dialect_for(agent.model_name)
-    after = summary.through_seq if summary else 0
-    history: list[MessageDigest] = []
-    if through > after:
-        history = await messages.digests(scope, base.session_id, after_seq=after, through_seq=through)
-    files = await _files(scope, deps, agent, base)
+    if like is None:
+        history = await _history(scope, base, summary, through)
+        files: Mapping[str, FileVersion] = {file.path: file for file in await _files(scope, deps, agent, base)}
+    else:
+        history, files = like.messages, like.files
     return State(
         session_id=base.session_id,
         agent=agent,
         dialect=dialect,
-        messages=tuple(history),
+        messages=history,
         summary=summary,
-        files={file.path: file for file in files},
+        files=files,
         saved=base.overrides,
         last_seq=base.through_seq,
         window=row.window,
@@ -105,9 +110,9 @@ async def build_trunk(scope: Scope, deps: Deps, base: CurrentBase, trunk: Trunk,
     )
 
 
-def _narrowed(base: CurrentBase, files: Sequence[FileVersion]) -> frozenset[str] | None:
+def _narrowed(base: CurrentBase, files: Mapping[str, FileVersion]) -> frozenset[str] | None:
     """The tools that the skill allows which the run has loaded last; None when it says nothing of tools."""
-    loaded = next((file for file in files if file.version_id == base.skill_version_id), None)
+    loaded = next((file for file in files.values() if file.version_id == base.skill_version_id), None)
     skill = None if loaded is None else read_skill(loaded)
     return None if skill is None or skill.allowed_tools is None else frozenset(skill.allowed_tools)
 
@@ -116,6 +121,14 @@ def _with_model(deps: Deps, own: AgentDefinition, model: str) -> AgentDefinition
     """The agent as another model gets it, which may write less at once. Raises Invalid (`bad_model`)."""
     most = deps.models.row(model).output_limit
     return replace(own, model=model, max_output_tokens=min(own.max_output_tokens, most))
+
+
+async def _history(scope: Scope, base: CurrentBase, summary: Summary | None, through: int) -> tuple[MessageDigest, ...]:
+    """The messages after the summary."""
+    after = summary.through_seq if summary else 0
+    if through <= after:
+        return ()
+    return tuple(await messages.digests(scope, base.session_id, after_seq=after, through_seq=through))
 
 
 async def _files(scope: Scope, deps: Deps, agent: AgentDefinition, base: CurrentBase) -> list[FileVersion]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hango.chain.draft import Bodies
 from hango.chain.state import State, Trunk
+from hango.messages import Block
 from hango.store.context_bases import CurrentBase
 
 MAX_BASES = 4  # each may hold the bodies of a long history
@@ -18,5 +19,5 @@ class KeptBase:
 
     base: CurrentBase
     trunks: dict[Trunk, State] = field(default_factory=dict)
-    bodies: dict[bool, Bodies] = field(default_factory=dict)  # by whether the summary is left out
+    bodies: dict[int, Sequence[Block]] = field(default_factory=dict)  # by seq, of the messages that were sent
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -102,7 +102,7 @@ async def gather(
     trunks: dict[Trunk, State] = {}
     for at, variant in enumerate(variants):
         with _in_variant(at, is_batch=is_batch):
-            await _state(scope, deps, base, trunks, variant.wanted)
+            await _trunk(scope, deps, base, trunks, variant.wanted)
     return Gathered(base, variants, trunks, is_batch)
 
 
@@ -133,13 +133,14 @@ async def prepare(scope: Scope, deps: Deps, session_id: SessionID, wanted: Claim
     variant = Variant(None, wanted.changes, texts, wanted.model)
     try:
         async with kept.lock:
-            state = await _state(scope, deps, kept.base, kept.trunks, variant.wanted)
-            bodies = await _bodies(scope, kept, variant.wanted)
-        drafted = await draft_state(kept.base, state)
+            state = await _trunk(scope, deps, kept.base, kept.trunks, variant.wanted)
+        drafted = await draft_state(kept.base, state.with_wanted(variant.wanted))
     except (Invalid, NotFound):
         raise ContextChanged from None
     if drafted.sha256 != wanted.request_sha256 or kept.base.session_id != session_id:
         raise ContextChanged
+    async with kept.lock:
+        bodies = await _bodies(scope, kept, drafted.draft)
     size = drafted.draft.size
     assert size is not None, "the summarization slot sets the sizes"
     return Prepared(
@@ -204,16 +205,17 @@ def in_variant(fault: Invalid, at: int) -> Invalid:
     return Invalid(f"Variant {at}: {fault}", errors=errors)
 
 
-async def _state(scope: Scope, deps: Deps, base: CurrentBase, trunks: dict[Trunk, State], wanted: Wanted) -> State:
-    """The state of a call; those of a base share what they are read from."""
+async def _trunk(scope: Scope, deps: Deps, base: CurrentBase, trunks: dict[Trunk, State], wanted: Wanted) -> State:
+    """The state that calls like this one have in common. Those of a base share what is read, whatever their model."""
     key = bases.trunk_of(base, wanted)
     trunk = trunks.get(key)
     if trunk is None:
+        like = next((one for known, one in trunks.items() if known.without_summary == key.without_summary), None)
         async with context.bounded(deps.settings.before_run_max):
-            trunk = await bases.build_trunk(scope, deps, base, key, through=base.through_seq)
+            trunk = await bases.build_trunk(scope, deps, base, key, through=base.through_seq, like=like)
             await build_chain(trunk.agent.builtin).before_run(trunk, scope)
         trunks[key] = trunk
-    return trunk.with_wanted(wanted)
+    return trunk
 
 
 async def _kept_base(scope: Scope, deps: Deps, base_id: BaseID) -> KeptBase:
@@ -229,13 +231,12 @@ async def _kept_base(scope: Scope, deps: Deps, base_id: BaseID) -> KeptBase:
     return kept
 
 
-async def _bodies(scope: Scope, kept: KeptBase, wanted: Wanted) -> Bodies:
-    """The blocks of all messages that calls like this one may send."""
-    base, key = kept.base, bases.trunk_of(kept.base, wanted).without_summary
-    if key not in kept.bodies:
-        after = base.summary.through_seq if base.summary and not key else 0
-        kept.bodies[key] = await context.read_bodies(scope, base.session_id, after, base.through_seq)
-    return kept.bodies[key]
+async def _bodies(scope: Scope, kept: KeptBase, draft: Draft) -> Bodies:
+    """The blocks of all persisted messages that a call sends, and of those that others of its base have sent."""
+    sent = (item.seq for item in draft.kept_messages() if item.seq > 0)
+    if missing := [seq for seq in sent if seq not in kept.bodies]:
+        kept.bodies |= await context.read_bodies(scope, kept.base.session_id, missing[0] - 1, missing[-1])
+    return kept.bodies
 
 
 def _new_request(variant: Variant, drafted: Drafted) -> NewRequest:

@@ -70,6 +70,7 @@ def run_api(settings: Settings, listener: socket.socket) -> None:
 
     from hango import logs
     from hango.api.app import create_app
+    from hango.api.patience import Patient
     from hango.chain.models import Models
 
     Models.load(settings.models)  # a wrong file ends the process with its sentence, which uvicorn would swallow
@@ -80,6 +81,7 @@ def run_api(settings: Settings, listener: socket.socket) -> None:
     app = create_app(settings)
     config = uvicorn.Config(
         app,
+        http=Patient,
         log_config=None,
         access_log=False,
         server_header=False,

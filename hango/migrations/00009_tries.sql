@@ -239,17 +239,20 @@ create trigger try_batches_end after update on try_batches
 
 -- The fair pick: of the tenants with something to do and with fewer than `cap` running, the one with the fewest running;
 -- of it, as many as there is room for, single tries first. One pick at a time: two at once would choose the same tenant.
--- What somebody holds is passed over, and a tenant of which all is held makes way for the next.
+-- What somebody holds is passed over, and a tenant of which all is held makes way for the next. `more` says that another
+-- tenant waits too, so that nobody has to look once more to learn that nobody does.
 -- A worker plans these statements once, when nobody waits yet; without the settings it would go on reading all rows.
 -- +goose StatementBegin
-create function claim_tries(owner uuid, lease interval, cap integer, most integer) returns uuid[] language plpgsql
+create function claim_tries(owner uuid, lease interval, cap integer, most integer, out ids uuid[], out more boolean)
+language plpgsql
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
   candidate record;
-  claimed uuid[] := '{}';
 begin
+  ids := '{}';
+  more := false;
   perform pg_advisory_xact_lock(7001);
   for candidate in
     with recursive waiting as (
@@ -283,6 +286,10 @@ begin
     where c.running < cap
     order by c.running, first.created_at
   loop
+    if ids <> '{}' then
+      more := true;
+      exit;
+    end if;
     with picked as (
       select q.id
       from tries q
@@ -306,10 +313,8 @@ begin
       where t.tenant_id = candidate.tenant_id and t.id = picked.id
       returning t.id
     )
-    select coalesce(array_agg(taken.id), '{}') into claimed from taken;
-    exit when claimed <> '{}';
+    select coalesce(array_agg(taken.id), '{}') into ids from taken;
   end loop;
-  return claimed;
 end
 $$;
 -- +goose StatementEnd

@@ -6,6 +6,7 @@ Unscoped, as hango_system: what is done with a single try is done as its princip
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from hango.domain import BatchID, KeyID, Principal, Role, SessionID, TenantID, TryID, UserID
@@ -14,12 +15,21 @@ from hango.store.db import system as rows
 from hango.tries import Claimed, Overdue
 
 
-async def claim(scope: SystemScope, owner: UUID, *, lease_seconds: float, cap: int, most: int) -> list[Claimed]:
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """`claimed` are all of one tenant; `more`: another one waits too."""
+
+    claimed: Sequence[Claimed] = ()
+    more: bool = False
+
+
+async def claim(scope: SystemScope, owner: UUID, *, lease_seconds: float, cap: int, most: int) -> Pick:
     """The fair pick: up to `most` tries of the tenant with the fewest running, which then has at most `cap`."""
-    ids = await rows.claim_tries(scope.conn, owner=owner, lease_seconds=lease_seconds, cap=cap, most=most)
-    if not ids:
-        return []
-    return [_claimed(row) for row in await rows.list_claimed(scope.conn, ids=ids, owner=owner)]
+    row = one(await rows.claim_tries(scope.conn, owner=owner, lease_seconds=lease_seconds, cap=cap, most=most))
+    if not row.ids:
+        return Pick()
+    found = await rows.list_claimed(scope.conn, ids=row.ids, owner=owner)
+    return Pick([_claimed(row) for row in found], row.more)
 
 
 async def renew(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from hango.chain.deps import Deps
 from hango.store import claims, run_queue
+from hango.store.connection import SystemScope
 from hango.workers import runs, tries
 from hango.workers.held import Held
 from hango.workers.leases import Renew
 from hango.workers.together import Together
 
-Claim = Callable[..., Awaitable[list[Any]]]
+# What was claimed, and whether there may be more.
+Claim = Callable[..., Awaitable[tuple[Sequence[Any], bool]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,16 @@ class Kind:
 def kinds(deps: Deps) -> tuple[Kind, ...]:
     """Of one process. Runs go first: a person waits for each."""
     return (
-        Kind("run", run_queue.claim, run_queue.renew, partial(runs.see_through, deps)),
-        Kind("try", claims.claim, claims.renew, partial(tries.see_through, deps, Together(deps))),
+        Kind("run", _runs, run_queue.renew, partial(runs.see_through, deps)),
+        Kind("try", _tries, claims.renew, partial(tries.see_through, deps, Together(deps))),
     )
+
+
+async def _runs(scope: SystemScope, owner: UUID, **limits: Any) -> tuple[Sequence[Any], bool]:
+    found = await run_queue.claim(scope, owner, **limits)
+    return found, bool(found)
+
+
+async def _tries(scope: SystemScope, owner: UUID, **limits: Any) -> tuple[Sequence[Any], bool]:
+    pick = await claims.claim(scope, owner, **limits)
+    return pick.claimed, pick.more

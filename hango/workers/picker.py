@@ -96,20 +96,21 @@ class Picker:
     async def _look(self) -> None:
         """Claim while there is room and something to claim."""
         while not self._stopping and (room := self._deps.settings.worker_threads - len(self._running)) > 0:
-            claimed = await self._claim(room)
-            if not claimed:
-                return
+            claimed, more = await self._claim(room)
             for kind, one in claimed:
                 self._begin(kind, one)
+            if not more:
+                return
 
-    async def _claim(self, most: int) -> list[tuple[Kind, Job]]:
-        """Of every kind what there is room for, in one transaction."""
+    async def _claim(self, most: int) -> tuple[list[tuple[Kind, Job]], bool]:
+        """Of every kind what there is room for, in one transaction; whether there may be more to claim."""
         settings = self._deps.settings
         claimed: list[tuple[Kind, Job]] = []
+        is_more = False
         async with self._deps.store.system() as scope:
             for kind in self._held:
                 if len(claimed) < most:
-                    found = await kind.claim(
+                    found, more = await kind.claim(
                         scope,
                         self._owner,
                         lease_seconds=settings.context_try_lease,
@@ -117,7 +118,8 @@ class Picker:
                         most=most - len(claimed),
                     )
                     claimed += [(kind, one) for one in found]
-        return claimed
+                    is_more = is_more or more
+        return claimed, is_more
 
     def _begin(self, kind: Kind, claimed: Job) -> None:
         held = self._held[kind].take(claimed)

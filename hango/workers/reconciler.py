@@ -95,13 +95,17 @@ class Reconciler:
             logs.error(Log.TRIES_DRIFT, ledgers=ledgers, overdue=overdue)
 
     async def purge(self) -> None:
-        """Take out what is over its time. A transaction for each tenant: none of them is long."""
+        """Take out what is over its time, of each tenant in transactions that are not long."""
         async with self._deps.store.system() as scope:
             tenants = await claims.tenants(scope)
         for tenant in tenants:
             with _alone(tenant):
-                async with self._deps.store.begin(tenant) as own:
-                    await retention.purge(own)
+                while await self._purge(tenant):
+                    pass
+
+    async def _purge(self, tenant: Principal) -> bool:
+        async with self._deps.store.begin(tenant) as own:
+            return await retention.purge(own)
 
     async def _sweep(self) -> bool:
         """One transaction of it; whether there is more to do. Nothing, while another process does it."""

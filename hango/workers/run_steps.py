@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hango.chain import calls as planning
@@ -44,15 +44,14 @@ async def next_step(running: Running, conversation: Conversation) -> Step:
     return Step(found, last.seq, stop_reason)
 
 
-async def carry_out(running: Running, conversation: Conversation, step: Step) -> None:
+async def carry_out(running: Running, conversation: Conversation, step: Step, tools: Mapping[str, ToolSpec]) -> None:
     """Carry out the built-in calls of a message and append their results, in one transaction.
 
-    Raises Stop when the client has to answer the others.
+    Raises LetGo when the client has to answer the others: the run has ended then.
     """
     running.check_time()
     async with running.deps.store.begin(running.claimed.principal) as scope:
         await running.hold(scope)
-        tools = await _tools(running, scope, conversation)
         place, skill = Workplace(scope, running.start), running.skill
         results = []
         for block in step.next.calls:
@@ -65,7 +64,8 @@ async def carry_out(running: Running, conversation: Conversation, step: Step) ->
         if step.next.clients:
             # With the results, so that no crash comes between them and the end.
             await _end_for_client(running, scope, step.stop_reason)
-    running.skill = skill
+    if not conversation.is_child:  # what a subagent loads is its own
+        running.skill = skill
     if step.next.clients:
         raise LetGo
 
@@ -98,10 +98,11 @@ def call_key(seq: int, block: Block) -> str:
     return f"{seq}:{block.view.id or ''}"
 
 
-async def _tools(running: Running, scope: Scope, conversation: Conversation) -> dict[str, ToolSpec]:
+async def tools_of(running: Running, conversation: Conversation) -> dict[str, ToolSpec]:
     """The tools of the request that was answered: what an override or a skill leaves out cannot be called."""
-    base = await planning.base_now(scope, running.start, conversation, running.skill)
-    drafted = await planning.draft(scope, running.deps, base, is_child=conversation.is_child)
+    async with running.deps.store.read(running.claimed.principal) as scope:
+        base = await planning.base_now(scope, running.start, conversation, running.skill)
+        drafted = await planning.draft(scope, running.deps, base, is_child=conversation.is_child)
     return {item.value.name: item.value for item in drafted.draft.kept_tools()}
 
 

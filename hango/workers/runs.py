@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hango import logs, telemetry
 from hango.chain import calls as planning
-from hango.chain.builtin_tools.base import Outcome
+from hango.chain.builtin_tools.base import Outcome, cut
 from hango.chain.builtin_tools.task import task_of
 from hango.chain.calls import Conversation
 from hango.chain.deps import Deps
@@ -121,9 +121,7 @@ async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
     text = "\n\n".join(said).strip()
     if not text:
         return Outcome("The subagent gave no answer.", is_error=True)
-    return Outcome(
-        text if ended.stop_reason is not StopReason.MAX_TOKENS else f"{text}\n[cut: the answer was too long]"
-    )
+    return Outcome(cut(text) if ended.stop_reason is not StopReason.MAX_TOKENS else f"{cut(text)}\n[cut: too long]")
 
 
 def _log(event: Log, error: Exception, claimed: ClaimedRun) -> None:

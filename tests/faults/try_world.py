@@ -202,7 +202,8 @@ class World:
 
         async def claim() -> list[Claimed]:
             async with self._store.system() as scope:
-                return await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=CAP, most=most)
+                pick = await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=CAP, most=most)
+                return list(pick.claimed)
 
         return [Claim(claimed, owner) for claimed in self._run(claim())]
 

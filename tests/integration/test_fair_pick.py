@@ -12,8 +12,8 @@ import pytest
 
 from hango.domain import TryID
 from hango.store import claims, tries
+from hango.store.claims import Pick
 from hango.store.connection import Store
-from hango.tries import Claimed
 from tests.conftest import Database
 from tests.rows import make_tenant
 from tests.tries import PLAIN, QUEUE_OVER, Desk, admit, admit_batch, alter, make_desk
@@ -36,13 +36,13 @@ async def desk_of(store: Store, waiting: int = 0) -> tuple[Desk, list[TryID]]:
         return desk, await admit(scope, desk, [PLAIN] * waiting)
 
 
-async def pick(store: Store, most: int = 1, cap: int = CAP) -> list[Claimed]:
+async def pick(store: Store, most: int = 1, cap: int = CAP) -> Pick:
     async with store.system() as scope:
         return await claims.claim(scope, uuid4(), lease_seconds=30.0, cap=cap, most=most)
 
 
 async def picked(store: Store, most: int = 1, cap: int = CAP) -> list[UUID]:
-    return [claimed.id for claimed in await pick(store, most, cap)]
+    return [claimed.id for claimed in (await pick(store, most, cap)).claimed]
 
 
 async def test_the_tenant_with_the_fewest_running_is_next(alone: Store) -> None:
@@ -55,11 +55,14 @@ async def test_the_tenant_with_the_fewest_running_is_next(alone: Store) -> None:
 
 
 async def test_a_pick_takes_what_there_is_room_for(alone: Store) -> None:
-    """Up to the free slots and up to the tenant's cap, all of one tenant, in the order they came."""
+    """Up to the free slots and up to the tenant's cap, all of one tenant, in the order they came; told with them is
+    whether another tenant waits."""
     _, first = await desk_of(alone, 6)
     _, second = await desk_of(alone, 3)
+    picks = [await pick(alone, most=8) for _ in range(3)]
 
-    assert [await picked(alone, most=8) for _ in range(3)] == [first[:CAP], second, []]
+    assert [[one.id for one in made.claimed] for made in picks] == [first[:CAP], second, []]
+    assert [made.more for made in picks] == [True, False, False]
 
 
 async def test_a_single_try_goes_before_a_batch(alone: Store) -> None:
@@ -103,10 +106,10 @@ async def test_no_try_is_taken_twice(alone: Store) -> None:
     """Pickers at once: every try is claimed by one of them, and no tenant exceeds its cap."""
     made = [id for _ in range(3) for id in (await desk_of(alone, 8))[1]]
     found = await asyncio.gather(*(pick(alone, most=3, cap=8) for _ in range(12)))
-    taken = [claimed.id for claims in found for claimed in claims]
+    taken = [claimed.id for made in found for claimed in made.claimed]
 
     assert sorted(taken) == sorted(made)
-    assert {claimed.attempt for claims in found for claimed in claims} == {1}
+    assert {claimed.attempt for made in found for claimed in made.claimed} == {1}
 
 
 async def test_ten_thousand_waiting_do_not_hold_up_another_tenant(

@@ -82,6 +82,28 @@ def test_every_reference_leads_to_a_schema_and_every_schema_is_used() -> None:
     assert used == set(DOCUMENT["components"]["schemas"])
 
 
+def test_the_headers_that_routes_take_and_give_are_named() -> None:
+    """What starts work names Idempotency-Key and Prefer, what waits Prefer, override sets If-Match and ETag."""
+    asked: dict[str, set[str]] = {}
+    given: dict[str, set[str]] = {}
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            for parameter in operation["parameters"]:
+                if parameter["in"] == "header":
+                    asked.setdefault(parameter["name"], set()).add(f"{method.upper()} {path}")
+            for status, answer in operation["responses"].items():
+                for name in answer.get("headers", {}) if status < "300" else ():
+                    given.setdefault(name, set()).add(f"{method.upper()} {path}")
+    starts = {"POST /v1/sessions/{session_id}/context/try", "POST /v1/sessions/{session_id}/context/try-batches"}
+    waits = {"GET /v1/tries/{try_id}", "GET /v1/try-batches/{batch_id}"}
+    sets = {"/v1/agents/{agent_id}/context-overrides", "/v1/sessions/{session_id}/context-overrides"}
+    puts, gets = {f"PUT {path}" for path in sets}, {f"GET {path}" for path in sets}
+
+    assert asked == {"Idempotency-Key": starts, "Prefer": starts | waits, "If-Match": puts}
+    assert given.pop("Location") >= starts | {"POST /v1/agents"}
+    assert given == {"ETag": puts | gets, "Preference-Applied": starts | waits, "Retry-After": starts | waits}
+
+
 async def test_the_documents_are_served_without_a_key(api: Api) -> None:
     """/openapi.json and /docs are public; HEAD too."""
     served, page = await api.anyone.get("/openapi.json"), await api.anyone.get("/docs")

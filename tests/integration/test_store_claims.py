@@ -106,7 +106,7 @@ async def test_settling_twice_settles_once(store: Store, desk: Desk, database: D
 
 
 async def test_what_is_done_for_many_is_done_for_each(store: Store, desk: Desk, database: Database) -> None:
-    """Marks and ends of many claims in one statement: to each its bill and its audit event, the sum to the quota; claims
+    """Marks and ends of many claims in one statement: to each its bill and audit event, to the quota their sum; claims
     that are not in force are left out, an older claim of the same try among them."""
     first, second, waiting = [await one_try(store, desk) for _ in range(3)]
     claims = [(id, await take(store, desk.principal, id)) for id in (first, second)]

@@ -10,6 +10,7 @@ import pytest
 
 from hango.domain import Role
 from hango.store import claims, tries, try_claims
+from hango.store.claims import Pick
 from hango.store.connection import Store
 from hango.tries import Changes, Claimed, ClaimedRequest, Overdue, Texts, TryError, TryStatus
 from tests.conftest import Database
@@ -46,8 +47,8 @@ async def test_a_claim_tells_a_worker_all_that_it_needs(alone: Store) -> None:
     try_id = await one_try(alone, desk, variant(None, changes))
     owner = uuid4()
     async with alone.system() as scope:
-        (claimed,) = await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=1, most=5)
-        assert await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=5, most=5) == []
+        (claimed,) = (await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=1, most=5)).claimed
+        assert await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=5, most=5) == Pick()
     async with alone.read(desk.principal) as scope:
         asked = await try_claims.request(scope, claimed.request_id)
         nothing = await try_claims.request(scope, uuid4())

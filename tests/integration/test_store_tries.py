@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from hango.domain import AuditAction, Principal, Purpose, TryID, UsageRecord
@@ -27,6 +28,7 @@ from tests.tries import (
     Desk,
     Ledger,
     admit,
+    admit_batch,
     alter,
     ledger,
     make_desk,
@@ -290,10 +292,10 @@ async def test_texts_and_answer_are_taken_out_together(store: Store, desk: Desk)
             await try_claims.settle(scope, one, 1, settlement, retention_seconds=seconds)
     before = [await found(store, desk, one) for one in (changed, refused, fresh)]
     async with store.begin(desk.principal) as scope:
-        forgotten = await retention.purge(scope)
+        more = await retention.purge(scope)
     after = [await found(store, desk, one) for one in (changed, refused, fresh)]
 
-    assert forgotten == 0
+    assert not more
     assert after == [
         replace(before[0], texts=None, answer=None, purged=True),
         replace(before[1], texts=None, said=None, purged=True),
@@ -321,7 +323,7 @@ async def test_a_try_is_forgotten_but_its_bill_is_not(store: Store, desk: Desk, 
     await alter(store, desk.principal, "finished_at = finished_at - interval '90 days 1 s'", old)
     await alter(store, desk.principal, "finished_at = finished_at - interval '89 days 23 h'", young)
     async with store.begin(desk.principal) as scope:
-        forgotten = await retention.purge(scope)
+        await retention.purge(scope)
         gone = await tries.get(scope, old)
         records = (await usage.records(scope)).data
     left = rows_of(
@@ -332,10 +334,38 @@ async def test_a_try_is_forgotten_but_its_bill_is_not(store: Store, desk: Desk, 
         desk.principal.tenant_id,
     )
 
-    assert (forgotten, gone) == (1, None)
+    assert gone is None
     assert [(record.try_id, record.input_tokens) for record in records] == [(young, 10), (None, 10)]
     assert left == [{"tries": 1, "requests": 1}]
     assert await ledger(store, desk.principal) == Ledger(used=2 * ACTUAL_TOKENS, reserved=0)
+
+
+async def test_a_transaction_takes_out_no_more_than_so_much(store: Store, desk: Desk, database: Database) -> None:
+    """However much has piled up, a purge is done in steps: whole requests, and batches with their last one."""
+    async with store.begin(desk.principal) as scope:
+        _, batch = await admit_batch(scope, desk, [PLAIN, PLAIN], repeats=2)
+    every = [*batch, await one_try(store, desk)]
+    await take(store, desk.principal, *every, called=True)
+    async with store.begin(desk.principal) as scope:
+        await try_claims.settle_all(scope, dict.fromkeys([(id, 1) for id in every], SUCCEEDED), retention_seconds=-1)
+    with psycopg.connect(database.superuser_dsn) as conn:
+        tenant_id = desk.principal.tenant_id
+        conn.execute("update try_requests set expires_at = now() - interval '1 s' where tenant_id = %s", [tenant_id])
+    await alter(store, desk.principal, "finished_at = finished_at - interval '91 days'", *every)
+    left = "(select count(*) from {0} where tenant_id = %s) as {0}"
+    counts = "select " + ", ".join(
+        left.format(table) for table in ("tries", "try_requests", "try_batches", "try_payloads")
+    )
+
+    steps = []
+    more = True
+    while more:
+        async with store.begin(desk.principal) as scope:
+            more = await retention.purge(scope, most=2)
+        steps.append([*rows_of(database.superuser_dsn, counts, *[tenant_id] * 4)[0].values(), more])
+
+    assert [step[0] for step in steps] == [3, 1, 0]
+    assert steps[-1] == [0, 0, 0, 0, False]
 
 
 async def test_a_bill_of_unknown_price_has_no_price(store: Store, desk: Desk) -> None:

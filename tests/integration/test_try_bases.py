@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from hango.chain.tries import ContextChanged
+from hango.chain.deps import Deps
+from hango.chain.tries import ContextChanged, Variant, gather
 from hango.config import Secret, Settings
+from hango.domain import BaseID, SessionID
+from hango.tries import Changes, Texts
 from tests.asked import ask, prepared, previewed_wire, principal_of, wire_of
 from tests.desks import HISTORY, MEMORY, Desk, as_json, exclude, make_desk, put, swap
 from tests.people import Api, Person, a_batch, a_try, serve
@@ -176,3 +180,47 @@ async def test_the_agents_own_model_by_name_is_the_same_request(caller: Person) 
 
     assert {**named, "id": plain["id"], "created_at": plain["created_at"]} == plain
     assert (await ask(caller, desk.session_id, model="offline/")).status_code == 422
+
+
+async def test_variants_of_many_models_share_what_is_read(desk: Desk, api: Api) -> None:
+    """A batch reads its base once, however many models it names: history and files are not kept once a model."""
+    deps = api.runtime.deps
+    models = [None, "offline/extract", "offline/a", "offline/b"]
+    variants = [Variant(None, Changes(), Texts(), model) for model in models]
+
+    async with deps.store.read(await principal_of(desk.owner)) as scope:
+        gathered = await gather(scope, deps, SessionID(UUID(desk.session_id)), variants, is_batch=True)
+
+    states = list(gathered.trunks.values())
+    assert [state.agent.model for state in states] == ["offline/extract", "offline/extract", "offline/a", "offline/b"]
+    assert len(states[0].messages) == len(HISTORY)
+    assert all(state.messages is states[0].messages and state.files is states[0].files for state in states)
+
+
+FIVE = [{"role": "user" if n % 2 else "assistant", "content": f"Message {n}."} for n in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        ({}, [1, 2, 3, 4, 5]),
+        ({"until": 1}, [1]),
+        ({"exclude": ["message:1", "message:2", "message:4", "message:5"]}, [3]),
+    ],
+)
+async def test_a_worker_reads_what_it_sends(body: dict[str, Any], read: list[int], caller: Person, api: Api) -> None:
+    """The bodies of a long history are not read, nor kept, for a call that sends a few of its messages."""
+    agent = await caller.agent()
+    session = await caller.session(agent["id"], messages=FIVE)
+    made = await a_try(caller, session["id"], **body)
+    known, principal = api.runtime.deps, await principal_of(caller)
+    deps = Deps(known.settings, known.store, known.providers, known.models)
+
+    await prepared(api, caller, made["id"], deps)
+
+    async with known.store.read(principal) as scope:
+        cursor = await scope.conn.execute("select base_id from try_requests where session_id = %s", (session["id"],))
+        ((base_id,),) = await cursor.fetchall()
+    kept = deps.bases.get((principal.tenant_id, BaseID(base_id)))
+    assert kept is not None
+    assert sorted(kept.bodies) == read

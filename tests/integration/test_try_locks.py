@@ -70,7 +70,7 @@ class Crowd:
         """Claim, renew, call, and end in one of all ways."""
         owner = uuid4()
         async with self._store.system() as scope:
-            found = await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=50, most=6)
+            found = (await claims.claim(scope, owner, lease_seconds=LEASE_SECONDS, cap=50, most=6)).claimed
         async with self._store.system() as scope:
             held = [(claimed.id, claimed.attempt) for claimed in found]
             self._chance.shuffle(held)

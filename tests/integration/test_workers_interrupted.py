@@ -248,7 +248,7 @@ async def test_a_stopping_worker_ends_its_calls_first(one: Running, fake: FakePr
 async def claim_one(work: Work) -> Claimed:
     """As the picker does, which is not rung here."""
     async with work.store.system() as scope:
-        (claimed,) = await claims.claim(scope, new_id(), lease_seconds=30.0, cap=16, most=1)
+        (claimed,) = (await claims.claim(scope, new_id(), lease_seconds=30.0, cap=16, most=1)).claimed
     return claimed
 
 

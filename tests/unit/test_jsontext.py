@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hango import jsontext
-from hango.errors import Detail, HangoError, Invalid, Malformed, Reason, TooDeep
+from hango.errors import Detail, HangoError, Invalid, Malformed, Reason, TooDeep, TooLarge
 
 # Digits that a common reader changes, and escapes that a common writer changes.
 CURIOUS_TEXTS = (
@@ -79,6 +79,27 @@ def test_what_two_readers_could_take_for_two_things_is_refused(body: bytes, kind
 def test_what_is_json_is_read(body: bytes, value: Any) -> None:
     """JSON in, UTF-8; up to 64 levels; numbers as Python's own."""
     assert jsontext.read(body) == value
+
+
+@pytest.mark.parametrize(
+    ("body", "fits"),
+    [
+        (b"[1,2,3]", True),
+        (b"[1,2,3,4]", False),
+        (b'{"a":[{}]}', True),
+        (b'{"a":[{},{}]}', False),
+        (b'["a,[{\\",[{",2]', True),  # what stands in a text is no value
+        (b"[" * 1000, False),
+    ],
+)
+def test_values_are_counted_before_they_are_read(body: bytes, fits: bool) -> None:
+    """Many small values cost far more than their length: over a bound the body is too large."""
+    if fits:
+        jsontext.check_values(body, 3)
+        return
+    with pytest.raises(TooLarge) as raised:
+        jsontext.check_values(body, 3)
+    assert str(raised.value) == "The body holds more than 3 values, which is the most taken here."
 
 
 def test_a_text_that_cannot_be_stored_is_named_by_its_place() -> None:

@@ -32,7 +32,7 @@ def as_failure(provider: str, status: int, headers: Mapping[str, str], body: byt
         fault=fault,
         http_status=status,
         retry_after=retry_after(headers, now=datetime.now(UTC)),
-        request_id=request_id(headers),
+        request_id=request_id(headers, hidden),
         said=_words(error, hidden),
     )
 
@@ -74,10 +74,10 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return min(max(seconds, 0.0), LONGEST_RETRY_SECONDS)
 
 
-def request_id(headers: Mapping[str, str]) -> str | None:
-    """The provider's name for the call, by which its makers find it."""
+def request_id(headers: Mapping[str, str], hidden: Hidden) -> str | None:
+    """The provider's name for the call, by which its makers find it. It is kept and logged, so no key stands in it."""
     given = headers.get("request-id") or headers.get("x-request-id") or ""
-    return _NOT_PRINTABLE.sub("", given)[:MOST_ID_CHARACTERS].strip() or None
+    return hidden.without_keys(_NOT_PRINTABLE.sub("", given))[:MOST_ID_CHARACTERS].strip() or None
 
 
 def _error_of(body: bytes) -> Any:

@@ -7,7 +7,6 @@ sent twice; callers decide. What a provider answers with an error goes nowhere b
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -16,6 +15,7 @@ import aiohttp
 
 from hango.chain.providers.failures import MAX_ERROR_BYTES, as_failure, request_id
 from hango.chain.providers.hiding import Hidden
+from hango.chain.providers.sockets import make_factory
 from hango.errors import ProviderFailed, ProviderFault, ProviderTimeout
 
 CHUNK_BYTES = 64 * 1024
@@ -25,8 +25,6 @@ ERROR_TEXT_SECONDS = 5.0
 # Servers close idle connections after 5 s or later. A connection that is older here could be closed while a request is
 # on its way, and nobody could say whether it was read.
 IDLE_SECONDS = 4.0
-# A long answer is minutes of silence, which some networks take for the end of a connection.
-PROBE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +71,18 @@ class Http:
                 )
                 if answer.status != 200:
                     raise as_failure(provider, answer.status, answer.headers, await _error_text(answer), self.hidden)
-                read = await _read(provider, answer, max_bytes or self._max_bytes)
-                return Answer(read, request_id(answer.headers))
+                read = await _read(provider, answer, max_bytes or self._max_bytes, self.hidden)
+                return Answer(read, request_id(answer.headers, self.hidden))
         except TimeoutError as error:
             if answer is not None and answer.status != 200:
                 raise as_failure(provider, answer.status, answer.headers, b"", self.hidden) from None
             if limit.expired():
                 raise ProviderTimeout(f"Provider '{provider}' did not answer within {seconds:g} s.") from None
-            raise _cut(provider, error, answer) from None
+            raise _cut(provider, error, answer, self.hidden) from None
         except (aiohttp.ClientConnectorError, ValueError) as error:
             raise _unreachable(provider, error) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _cut(provider, error, answer) from None
+            raise _cut(provider, error, answer, self.hidden) from None
         finally:
             # A whole answer has given its connection back already; any other connection ends here.
             if answer is not None:
@@ -99,7 +97,9 @@ class Http:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # How many calls there are at once is decided where they are made.
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=_probed_socket),
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=make_factory(self._max_bytes)
+                ),
                 auto_decompress=False,
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -118,25 +118,27 @@ def _unreachable(provider: str, error: Exception) -> ProviderFailed:
     return ProviderFailed(message, fault=ProviderFault.UNREACHABLE)
 
 
-def _cut(provider: str, error: Exception, answer: aiohttp.ClientResponse | None) -> ProviderFailed:
+def _cut(provider: str, error: Exception, answer: aiohttp.ClientResponse | None, hidden: Hidden) -> ProviderFailed:
     """The connection ended too early, before an answer or in it. What was sent may have been taken."""
     message = f"The answer of provider '{provider}' was cut or is no HTTP ({type(error).__name__})."
-    return _spoilt(message, ProviderFault.PROTOCOL, answer)
+    return _spoilt(message, ProviderFault.PROTOCOL, answer, hidden)
 
 
-async def _read(provider: str, answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+async def _read(provider: str, answer: aiohttp.ClientResponse, max_bytes: int, hidden: Hidden) -> bytes:
     if _is_packed(answer):
         message = f"Provider '{provider}' packed its answer though it was asked not to."
-        raise _spoilt(message, ProviderFault.PROTOCOL, answer)
+        raise _spoilt(message, ProviderFault.PROTOCOL, answer, hidden)
     read = await _at_most(answer, max_bytes)
     if read is None:
         message = f"The answer of provider '{provider}' is larger than {max_bytes:,} bytes."
-        raise _spoilt(message, ProviderFault.TOO_LARGE, answer)
+        raise _spoilt(message, ProviderFault.TOO_LARGE, answer, hidden)
     return read
 
 
-def _spoilt(message: str, fault: ProviderFault, answer: aiohttp.ClientResponse | None) -> ProviderFailed:
-    status, id = (answer.status, request_id(answer.headers)) if answer is not None else (None, None)
+def _spoilt(
+    message: str, fault: ProviderFault, answer: aiohttp.ClientResponse | None, hidden: Hidden
+) -> ProviderFailed:
+    status, id = (answer.status, request_id(answer.headers, hidden)) if answer is not None else (None, None)
     return ProviderFailed(message, fault=fault, http_status=status, request_id=id)
 
 
@@ -166,13 +168,3 @@ async def _at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes | No
 
 def _is_packed(answer: aiohttp.ClientResponse) -> bool:
     return answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
-
-
-def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket whose silent connection is probed by the system, so that a dead one is noticed and a live one kept."""
-    family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):  # not everywhere
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_SECONDS)
-    return made

@@ -64,9 +64,15 @@ async def add_tenant(
 
 
 CLAIM_TRIES = """\
-select claim_tries(%(owner)s::uuid, make_interval(secs => %(lease_seconds)s::float8), %(cap)s::integer, %(most)s::integer)::uuid[]
-  as ids
+select c.ids::uuid[] as ids, c.more::boolean as more
+from claim_tries(%(owner)s::uuid, make_interval(secs => %(lease_seconds)s::float8), %(cap)s::integer, %(most)s::integer) c
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTriesRow:
+    ids: list[UUID]
+    more: bool
 
 
 async def claim_tries(
@@ -76,9 +82,9 @@ async def claim_tries(
     lease_seconds: float,
     cap: int,
     most: int,
-) -> list[UUID] | None:
-    """The fair pick. Ids of the tries that this worker has from now on, all of one tenant. unscoped: a worker looks for work across tenants."""
-    cursor = conn.cursor(row_factory=scalar_row)
+) -> ClaimTriesRow | None:
+    """The fair pick. Ids of the tries that this worker has from now on, all of one tenant; whether another tenant waits too. unscoped: a worker looks for work across tenants."""
+    cursor = conn.cursor(row_factory=args_row(ClaimTriesRow))
     await cursor.execute(CLAIM_TRIES, {"owner": owner, "lease_seconds": lease_seconds, "cap": cap, "most": most})
     return await cursor.fetchone()
 

@@ -776,9 +776,9 @@ async def request_cancel(
 
 
 PURGE_CONTENTS = """\
-with purged as (
-  update try_requests r
-  set texts = null, purged_at = clock_timestamp()
+with due as (
+  select r.id
+  from try_requests r
   where r.tenant_id = %(tenant_id)s
     and r.purged_at is null
     and r.expires_at < clock_timestamp()
@@ -790,14 +790,26 @@ with purged as (
         and t.request_id = r.id
         and (t.finished_at is null or p.expires_at >= clock_timestamp())
     )
+  order by r.expires_at
+  limit %(most)s
+),
+purged as (
+  update try_requests r
+  set texts = null, purged_at = clock_timestamp()
+  from due d
+  where r.tenant_id = %(tenant_id)s and r.id = d.id
   returning r.id
+),
+emptied as (
+  delete from try_payloads p
+  using tries t, purged r
+  where p.tenant_id = %(tenant_id)s
+    and t.tenant_id = p.tenant_id
+    and t.id = p.try_id
+    and t.request_id = r.id
 )
-delete from try_payloads p
-using tries t, purged r
-where p.tenant_id = %(tenant_id)s
-  and t.tenant_id = p.tenant_id
-  and t.id = p.try_id
-  and t.request_id = r.id
+select count(*) as requests
+from purged
 """
 
 
@@ -805,15 +817,25 @@ async def purge_contents(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
-) -> None:
-    """Take the texts of old requests out, and all answers to them: at once, when every try of a request has ended and the time of its answer is over too. What is left says which parts were changed."""
-    cursor = conn.cursor()
-    await cursor.execute(PURGE_CONTENTS, {"tenant_id": tenant_id})
+    most: int,
+) -> int | None:
+    """Take the texts of so many old requests out, and all answers to them: at once, when every try of a request has ended and the time of its answer is over too. What is left says which parts were changed. Returns of how many."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(PURGE_CONTENTS, {"tenant_id": tenant_id, "most": most})
+    return await cursor.fetchone()
 
 
 FORGET_TRIES = """\
-delete from tries
-where tenant_id = %(tenant_id)s and finished_at < clock_timestamp() - make_interval(secs => %(age_seconds)s::float8)
+delete from tries f
+where f.tenant_id = %(tenant_id)s
+  and f.id in (
+    select t.id
+    from tries t
+    where t.tenant_id = %(tenant_id)s and t.finished_at < clock_timestamp() - make_interval(secs => %(age_seconds)s::float8)
+    order by t.finished_at
+    limit %(most)s
+  )
+returning f.request_id
 """
 
 
@@ -822,18 +844,20 @@ async def forget_tries(
     *,
     tenant_id: UUID,
     age_seconds: float,
-) -> int:
-    """Tries that ended long ago, without content by then. Their bills stay."""
-    cursor = conn.cursor()
-    await cursor.execute(FORGET_TRIES, {"tenant_id": tenant_id, "age_seconds": age_seconds})
-    return cursor.rowcount
+    most: int,
+) -> list[UUID]:
+    """So many tries that ended long ago. Their bills stay. Returns their requests."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(FORGET_TRIES, {"tenant_id": tenant_id, "age_seconds": age_seconds, "most": most})
+    return await cursor.fetchall()
 
 
 FORGET_TRY_REQUESTS = """\
 delete from try_requests r
 where r.tenant_id = %(tenant_id)s
-  and r.purged_at < clock_timestamp()
+  and r.id = any (%(ids)s::uuid[])
   and not exists (select from tries t where t.tenant_id = r.tenant_id and t.request_id = r.id)
+returning r.batch_id
 """
 
 
@@ -841,16 +865,18 @@ async def forget_try_requests(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
-) -> None:
-    """What no try is left for."""
-    cursor = conn.cursor()
-    await cursor.execute(FORGET_TRY_REQUESTS, {"tenant_id": tenant_id})
+    ids: Sequence[UUID | None],
+) -> list[UUID | None]:
+    """Those of these that no try is left for. Returns their batches."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(FORGET_TRY_REQUESTS, {"tenant_id": tenant_id, "ids": list(ids)})
+    return await cursor.fetchall()
 
 
 FORGET_TRY_BATCHES = """\
 delete from try_batches b
 where b.tenant_id = %(tenant_id)s
-  and b.finished_at < clock_timestamp()
+  and b.id = any (%(ids)s::uuid[])
   and not exists (select from try_requests r where r.tenant_id = b.tenant_id and r.batch_id = b.id)
 """
 
@@ -859,8 +885,9 @@ async def forget_try_batches(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
+    ids: Sequence[UUID | None],
 ) -> None:
-    """Batches that no try is left of."""
+    """Those of these that no request is left of."""
     cursor = conn.cursor()
-    await cursor.execute(FORGET_TRY_BATCHES, {"tenant_id": tenant_id})
+    await cursor.execute(FORGET_TRY_BATCHES, {"tenant_id": tenant_id, "ids": list(ids)})
 

@@ -15,10 +15,10 @@ insert into tenants (id, name, quota_tokens)
 values (@id, @name, sqlc.narg(quota_tokens));
 
 -- name: claim_tries :one
--- The fair pick. Ids of the tries that this worker has from now on, all of one tenant.
+-- The fair pick. Ids of the tries that this worker has from now on, all of one tenant; whether another tenant waits too.
 -- unscoped: a worker looks for work across tenants.
-select claim_tries(@owner::uuid, make_interval(secs => @lease_seconds::float8), @cap::integer, @most::integer)::uuid[]
-  as ids;
+select c.ids::uuid[] as ids, c.more::boolean as more
+from claim_tries(@owner::uuid, make_interval(secs => @lease_seconds::float8), @cap::integer, @most::integer) c;
 
 -- name: list_claimed :many
 -- What a worker needs to know of the tries that it has claimed.

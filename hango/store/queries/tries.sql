@@ -382,12 +382,12 @@ where tenant_id = @tenant_id
   and status = 'running'
   and cancel_requested_at is null;
 
--- name: purge_contents :exec
--- Take the texts of old requests out, and all answers to them: at once, when every try of a request has ended and the
--- time of its answer is over too. What is left says which parts were changed.
-with purged as (
-  update try_requests r
-  set texts = null, purged_at = clock_timestamp()
+-- name: purge_contents :one
+-- Take the texts of so many old requests out, and all answers to them: at once, when every try of a request has ended and
+-- the time of its answer is over too. What is left says which parts were changed. Returns of how many.
+with due as (
+  select r.id
+  from try_requests r
   where r.tenant_id = @tenant_id
     and r.purged_at is null
     and r.expires_at < clock_timestamp()
@@ -399,30 +399,51 @@ with purged as (
         and t.request_id = r.id
         and (t.finished_at is null or p.expires_at >= clock_timestamp())
     )
+  order by r.expires_at
+  limit @most
+),
+purged as (
+  update try_requests r
+  set texts = null, purged_at = clock_timestamp()
+  from due d
+  where r.tenant_id = @tenant_id and r.id = d.id
   returning r.id
+),
+emptied as (
+  delete from try_payloads p
+  using tries t, purged r
+  where p.tenant_id = @tenant_id
+    and t.tenant_id = p.tenant_id
+    and t.id = p.try_id
+    and t.request_id = r.id
 )
-delete from try_payloads p
-using tries t, purged r
-where p.tenant_id = @tenant_id
-  and t.tenant_id = p.tenant_id
-  and t.id = p.try_id
-  and t.request_id = r.id;
+select count(*) as requests
+from purged;
 
--- name: forget_tries :execrows
--- Tries that ended long ago, without content by then. Their bills stay.
-delete from tries
-where tenant_id = @tenant_id and finished_at < clock_timestamp() - make_interval(secs => @age_seconds::float8);
+-- name: forget_tries :many
+-- So many tries that ended long ago. Their bills stay. Returns their requests.
+delete from tries f
+where f.tenant_id = @tenant_id
+  and f.id in (
+    select t.id
+    from tries t
+    where t.tenant_id = @tenant_id and t.finished_at < clock_timestamp() - make_interval(secs => @age_seconds::float8)
+    order by t.finished_at
+    limit @most
+  )
+returning f.request_id;
 
--- name: forget_try_requests :exec
--- What no try is left for.
+-- name: forget_try_requests :many
+-- Those of these that no try is left for. Returns their batches.
 delete from try_requests r
 where r.tenant_id = @tenant_id
-  and r.purged_at < clock_timestamp()
-  and not exists (select from tries t where t.tenant_id = r.tenant_id and t.request_id = r.id);
+  and r.id = any (@ids::uuid[])
+  and not exists (select from tries t where t.tenant_id = r.tenant_id and t.request_id = r.id)
+returning r.batch_id;
 
 -- name: forget_try_batches :exec
--- Batches that no try is left of.
+-- Those of these that no request is left of.
 delete from try_batches b
 where b.tenant_id = @tenant_id
-  and b.finished_at < clock_timestamp()
+  and b.id = any (@ids::uuid[])
   and not exists (select from try_requests r where r.tenant_id = b.tenant_id and r.batch_id = b.id);

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from hango.api import bodies
 from hango.api.fields import Body, RawJson, Time, Whole, parse_time
-from hango.errors import Detail, Invalid, Malformed, Reason, TooDeep
+from hango.errors import Detail, Invalid, Malformed, Reason, TooDeep, TooLarge
 
 CANARY = "canary-7f3a"
 
@@ -109,8 +109,8 @@ def test_what_is_not_json_is_400(content: bytes) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"[" * 65, b'{"a":' * 65 + b"1" + b"}" * 65, b"[" * 4_000_000, b"[" * 65 + b'"' + b'\\"' * 2_000_000],
-    ids=["lists", "objects", "four million", "a string without end"],
+    [b"[" * 65, b'{"a":' * 65 + b"1" + b"}" * 65, b"[" * bodies.VALUES_MOST, b"[" * 65 + b'"' + b'\\"' * 2_000_000],
+    ids=["lists", "objects", "as many as there may be", "a string without end"],
 )
 def test_nesting_over_64_is_refused_in_linear_time(content: bytes) -> None:
     """400 too_deep; the search for the depth takes no more than the reading would."""
@@ -173,3 +173,19 @@ def test_raw_is_written_back_as_it_came() -> None:
     body = bodies.parse_body(b'{"name":"x","items":[{"content":{"n":1.10}}]}', Outer)
 
     assert msgspec.json.encode({"content": body.items[0].content}) == b'{"content":{"n":1.10}}'
+
+
+def test_a_body_of_too_many_values_is_too_large() -> None:
+    """8 MiB of empty lists is a 413 before anything is made of it."""
+    with pytest.raises(TooLarge):
+        bodies.parse_body(b"[" + b"[]," * bodies.VALUES_MOST + b"[]]", Outer)
+
+
+def test_of_very_many_faults_the_number_is_told() -> None:
+    """A hundred thousand unknown fields are refused in the time that reading them takes, and none is repeated."""
+    names = ",".join(f'"{CANARY}{number}":0' for number in range(100_000))
+
+    with pytest.raises(Invalid) as refused:
+        bodies.parse_body(f'{{"name":"x",{names}}}'.encode(), Outer)
+
+    assert (str(refused.value), refused.value.errors) == ("The body does not fit: 100,000 fields at fault.", ())

@@ -210,6 +210,25 @@ async def test_an_echoed_key_is_not_passed_on(wire: Wire, adapter: Adapter, serv
     assert KEY.reveal() not in repr(failure)
 
 
+async def test_a_key_in_the_id_of_a_call_is_not_passed_on(wire: Wire, adapter: Adapter, server: FakeProvider) -> None:
+    """The id is stored beside the try and logged: a provider that repeats the key there has it taken out, too."""
+    echo = {"request-id": f"req_{KEY.reveal()}"}
+    server.answer = says(wire.answer("Hello."), headers=echo)
+    answered = await adapter.complete(REQUEST, deadline=10)
+
+    failures = []
+    for answer in (
+        says(wire.error("No."), status=400, headers=echo),
+        says(wire.error("No."), headers=echo),
+        says(b" " * (2 << 20), headers=echo),
+        says(b"{}", headers=echo | {"content-encoding": "br"}),
+    ):
+        server.answer = answer
+        failures.append(await failure_of(adapter))
+
+    assert [answered.request_id, *(failure.request_id for failure in failures)] == ["req_***"] * 5
+
+
 @pytest.mark.parametrize(
     "error",
     [

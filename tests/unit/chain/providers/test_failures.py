@@ -71,11 +71,14 @@ def test_retry_after_never_raises(one: str, other: str) -> None:
         ({"request-id": "a\x00\x1b[2Jb\u202ec\udcff é"}, "a[2Jbc"),
         ({"request-id": "\x00"}, None),
         ({"request-id": ""}, None),
+        ({"request-id": KEY}, "***"),
+        ({"x-request-id": f"req_1 Bearer {KEY[:10]}\x00{KEY[10:]} a"}, "req_1 *** a"),
+        ({"request-id": "x" * 110 + f" {KEY}"}, "x" * 110 + " ***"),
     ],
 )
 def test_request_id(headers: dict[str, str], id: str | None) -> None:
-    """At most 128 printable ASCII characters."""
-    assert request_id(headers) == id
+    """At most 128 printable ASCII characters; a provider that repeats its key there is not believed."""
+    assert request_id(headers, Hidden([Secret(KEY)])) == id
 
 
 def said(body: Any) -> str | None:
