@@ -110,7 +110,7 @@ async def serve(settings: Settings) -> AsyncIterator[Api]:
 
 async def path_of(row: Row, person: Person) -> str:
     """The row's path for a thing of the person's own."""
-    path = row.path.replace("{path:path}", "notes.md").replace("{user_id}", person.user_id)
+    path = row.path.replace("{path:path}", "notes.md").replace("{user_id}", person.user_id).replace("{n}", "1")
     if "{agent_id}" in path or "{session_id}" in path:
         agent = await person.agent()
         path = path.replace("{agent_id}", agent["id"])
@@ -123,13 +123,18 @@ async def path_of(row: Row, person: Person) -> str:
     return path
 
 
-async def a_session(person: Person, agent_id: str) -> dict[str, Any]:
+async def a_session(person: Person, agent_id: str, **body: Any) -> dict[str, Any]:
     """One that a model could answer."""
-    return await person.session(agent_id, messages=[{"role": "user", "content": "Hello."}])
+    return await person.session(agent_id, messages=[{"role": "user", "content": "Hello."}], **body)
+
+
+async def a_run(person: Person, session_id: str, **body: Any) -> dict[str, Any]:
+    """A run that waits: nobody works in the tests of the API, unless they say so."""
+    return _accepted(await person.post(f"/v1/sessions/{session_id}/runs", json=body))
 
 
 async def a_try(person: Person, session_id: str, **body: Any) -> dict[str, Any]:
-    """A try that waits: nobody works in the tests of the API, unless they say so."""
+    """A try that waits, as a run does."""
     return _accepted(await person.post(f"/v1/sessions/{session_id}/context/try", json=body))
 
 
@@ -145,7 +150,7 @@ def _accepted(reply: httpx2.Response) -> dict[str, Any]:
     return made
 
 
-STARTS = {"{try_id}": a_try, "{batch_id}": a_batch}
+STARTS = {"{try_id}": a_try, "{batch_id}": a_batch, "{run_id}": a_run}
 
 
 def is_problem(reply: httpx2.Response) -> bool:

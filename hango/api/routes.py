@@ -95,7 +95,7 @@ ROUTES: tuple[Row, ...] = (
     Row("GET", SESSION + "/messages", READ_SESSION, session_messages.list_messages, "List the persisted messages",
         session_messages.MessagesOut, query=session_messages.MessagesQuery),
     Row("POST", SESSION + "/messages", WRITE_SESSION, session_messages.append_messages, "Append messages",
-        session_messages.AppendedOut, session_messages.MessagesIn, status=201),
+        session_messages.AppendedOut, session_messages.MessagesIn, status=201, refuses=(409,)),
 
     Row("POST", "/v1/imports", MEMBER, imports.import_file, "Import a transcript or request body as people have it",
         imports.ImportedOut, query=imports.ImportQuery, status=201,
@@ -124,7 +124,8 @@ ROUTES: tuple[Row, ...] = (
         gives=STARTED),
     Row("GET", SESSION + "/runs", READ_SESSION, runs.list_runs, "List a session's runs", Listing[runs.RunOut],
         query=PageQuery),
-    Row("GET", RUN, READ_RUN, runs.show_run, "A run, or its end when it comes in time", runs.RunOut, query=WaitQuery),
+    Row("GET", RUN, READ_RUN, runs.show_run, "A run, or its end when it comes in time", runs.RunOut, query=WaitQuery,
+        asks=(PREFER,), gives=WAITED),
     Row("POST", RUN + "/cancel", READ_RUN, runs.cancel_run, "Cancel a run", runs.RunOut, also=(202,)),
 
     Row("PUT", SESSION + "/summary", WRITE_SESSION, summaries.put_summary, "Put a summary in force",

@@ -24,8 +24,8 @@ from hango.chain import base as bases
 from hango.chain import calls, sendable
 from hango.chain.digest import digest
 from hango.domain import RunID, RunStatus, Session
-from hango.errors import Detail, Invalid, NotFound
-from hango.messages import Block, MessageRole, StopReason, content_json, read_content
+from hango.errors import Detail, Invalid, NotFound, Reason
+from hango.messages import Block, MessageRole, StopReason, content_json, is_blank, read_content
 from hango.runs import OPEN, NewRun, Run, RunError
 from hango.store import context_bases, context_overrides, idempotency_keys, messages, runs, usage
 from hango.store.connection import Scope
@@ -122,10 +122,14 @@ def _read(body: RunIn) -> tuple[Block, ...] | None:
     if body.message is None:
         return None
     try:
-        return read_content(body.message)
+        said = read_content(body.message)
     except Invalid as fault:
         errors = [Detail(one.reason, one.message, pointer=pointer("message")) for one in fault.errors]
         raise Invalid(str(fault), errors=errors) from None
+    if all(block.type == "text" and is_blank(block.view.text or "") for block in said):
+        message = "The message says nothing. Leave it out to let the agent go on with the history as it is."
+        raise Invalid.because(Reason.EMPTY_MESSAGE, message, pointer=pointer("message"))
+    return said
 
 
 async def _accept(call: Call[Session, RunIn, WaitQuery], said: tuple[Block, ...] | None) -> UUID:
