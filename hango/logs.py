@@ -48,6 +48,7 @@ class Log(StrEnum):
     COUNTER_FAILED = "counter_failed"  # a provider's token counter did not answer; the estimate stands
     SUMMARY_FAILED = "summary_failed"  # compaction gave no summary: the run goes on with its whole history
     OVERRIDES_NOT_APPLIED = "overrides_not_applied"  # a stored set would leave no valid request; sent without it
+    RUN_LOST = "run_lost"  # as try_lost, of a model call of a run
     TRY_LOST = "try_lost"  # its worker fell silent during the call: outcome unknown, billed by its estimate
     TRIES_DRIFT = "tries_drift"  # the reserved tokens of a month are wrong, or a try is older than any may be
     POISON = "poison_message"  # a message in Redis that is none of this version's; dropped

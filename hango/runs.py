@@ -86,7 +86,6 @@ class ClaimedRun:
     principal: Principal
     id: RunID
     attempt: int
-    deferrals: int
     timeout_seconds: float  # of the whole run, from its first start
     started_at: datetime
     traceparent: str | None
@@ -107,6 +106,7 @@ class RunState:
     skill_version_id: FileVersionID | None
     turns: int
     overrides: int
+    has_compacted: bool  # or tried to
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class RunCall:
 
 @dataclass(frozen=True, slots=True)
 class OverdueRun:
-    """A run whose worker has been silent past its lease. `calling`: a model call was under way."""
+    """A run whose worker has been silent past its lease."""
 
     principal: Principal
     id: RunID

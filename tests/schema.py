@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-# Each gives lines of `table | what it is`, or of a function's name; the table of applied migrations is the runner's own.
+# Each gives lines of `table | what it is`, or of a function's name; the runner's own table of migrations is left out.
 _SECTIONS = {
     "columns": """
         select c.relname, format('%s %s%s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),

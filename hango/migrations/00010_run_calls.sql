@@ -13,10 +13,8 @@ alter table runs
   add column overrides integer not null,
   add column attempt integer not null default 0,
   add column rescues integer not null default 0,
-  add column deferrals integer not null default 0,
   add column lease_owner uuid,
   add column lease_until timestamptz,
-  add column not_before timestamptz,
   add column queue_expires_at timestamptz not null,
   add column cancel_requested_at timestamptz,
   add column timeout_ms integer not null,
@@ -31,7 +29,6 @@ alter table runs
   add constraint runs_first_seq_check check (first_seq >= 0),
   add constraint runs_attempt_check check (attempt between 0 and 1000),
   add constraint runs_rescues_check check (rescues >= 0),
-  add constraint runs_deferrals_check check (deferrals >= 0),
   add constraint runs_timeout_ms_check check (timeout_ms > 0),
   add constraint runs_reserved_check check (reserved >= 0 and (reserved = 0 or quota_period is not null)),
   add constraint runs_lease_check check ((status = 'running') = (lease_until is not null and lease_owner is not null)),
@@ -145,7 +142,6 @@ begin
     from runs q
     where q.status = 'queued'
       and q.queue_expires_at > clock_timestamp()
-      and (q.not_before is null or q.not_before <= clock_timestamp())
     group by q.tenant_id
   ) c
   where c.running < cap
@@ -160,7 +156,6 @@ begin
     where q.status = 'queued'
       and q.tenant_id = chosen
       and q.queue_expires_at > clock_timestamp()
-      and (q.not_before is null or q.not_before <= clock_timestamp())
     order by q.created_at, q.id
     limit least(room, most)
     for update skip locked
@@ -221,7 +216,6 @@ alter table runs
   drop constraint runs_first_seq_check,
   drop constraint runs_attempt_check,
   drop constraint runs_rescues_check,
-  drop constraint runs_deferrals_check,
   drop constraint runs_timeout_ms_check,
   drop constraint runs_reserved_check,
   drop constraint runs_lease_check,
@@ -235,10 +229,8 @@ alter table runs
   drop column overrides,
   drop column attempt,
   drop column rescues,
-  drop column deferrals,
   drop column lease_owner,
   drop column lease_until,
-  drop column not_before,
   drop column queue_expires_at,
   drop column cancel_requested_at,
   drop column timeout_ms,

@@ -1,4 +1,4 @@
-"""What a worker does with a run that it has claimed: hold it, count its turns, put it back.
+"""What a worker does with a run that it has claimed: hold it, count its turns, give it to another.
 
 What happens in a run is written in transactions that hold the run's row: a claim that is no longer in force writes
 nothing.
@@ -47,6 +47,7 @@ async def state(scope: Scope, run_id: RunID) -> RunState | None:
         skill_version_id=None if row.skill_version_id is None else FileVersionID(row.skill_version_id),
         turns=row.turns,
         overrides=row.overrides,
+        has_compacted=row.has_compacted,
     )
 
 
@@ -59,19 +60,9 @@ async def use_skill(scope: Scope, run_id: RunID, version_id: FileVersionID) -> N
     await rows.use_skill(scope.conn, tenant_id=scope.tenant_id, id=run_id, skill_version_id=version_id)
 
 
-async def requeue(
-    scope: Scope, run_id: RunID, attempt: int, *, delay_seconds: float = 0.0, rescued: bool = False
-) -> bool:
-    """It waits for a worker again. False when it may not: too late, cancelled, or no longer this claim's."""
-    done = await rows.requeue_run(
-        scope.conn,
-        tenant_id=scope.tenant_id,
-        id=run_id,
-        attempt=attempt,
-        delay_seconds=delay_seconds,
-        rescues=int(rescued),
-        deferrals=int(not rescued),
-    )
+async def rescue(scope: Scope, run_id: RunID, attempt: int) -> bool:
+    """It waits for another worker. False when it may not: cancelled, or no longer this claim's."""
+    done = await rows.rescue_run(scope.conn, tenant_id=scope.tenant_id, id=run_id, attempt=attempt)
     return done is not None
 
 

@@ -22,7 +22,6 @@ async def claim(scope: SystemScope, owner: UUID, *, lease_seconds: float, cap: i
             principal=principal_of(row.tenant_id, row.user_id, row.api_key_id, trace_llm_content=row.trace_llm_content),
             id=RunID(row.id),
             attempt=row.attempt,
-            deferrals=row.deferrals,
             timeout_seconds=row.timeout_ms / 1000,
             started_at=one(row.started_at),
             traceparent=row.traceparent,

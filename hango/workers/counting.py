@@ -1,4 +1,4 @@
-"""What telemetry is told of tries: how long they waited, how they ended, what became of those nobody looked after."""
+"""What telemetry is told of tries and runs: how long they waited, how they ended, what became of those left alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from hango import telemetry
+from hango.domain import RunStatus
+from hango.runs import ClaimedRun, RunError
 from hango.telemetry import Attr, Metric
 from hango.telemetry.names import Value
 from hango.tries import Claimed, TryError, TryStatus
@@ -39,6 +41,12 @@ def ended(status: TryStatus, tries: int = 1) -> None:
         telemetry.count(Metric.TRY, {Attr.TRY_OUTCOME: status}, by=tries)
 
 
+def run_ended(status: RunStatus, runs: int = 1) -> None:
+    """As `ended`, of runs."""
+    if runs:
+        telemetry.count(Metric.RUN, {Attr.RUN_STATUS: status}, by=runs)
+
+
 def reconciled(kind: Reconciled, tries: int = 1) -> None:
     if tries:
         telemetry.count(Metric.TRY_RECONCILED, {Attr.TRY_KIND: kind}, by=tries)
@@ -61,4 +69,15 @@ def of_claim(one: Claimed) -> dict[Attr, Value]:
 def of_end(status: TryStatus, error: TryError | None) -> dict[Attr, Value]:
     """What the span of a claim says of its end."""
     found: dict[Attr, Value] = {Attr.TRY_OUTCOME: status}
+    return found if error is None else found | {Attr.ERROR_TYPE: error}
+
+
+def of_run(one: ClaimedRun) -> dict[Attr, Value]:
+    """What the span of a claim says of its run."""
+    return {Attr.TENANT_ID: one.tenant_id, Attr.RUN_ID: one.id, Attr.RUN_ATTEMPT: one.attempt}
+
+
+def of_run_end(status: RunStatus, error: RunError | None) -> dict[Attr, Value]:
+    """What the span of a claim says of its run's end."""
+    found: dict[Attr, Value] = {Attr.RUN_STATUS: status}
     return found if error is None else found | {Attr.ERROR_TYPE: error}

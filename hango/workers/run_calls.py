@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 from hango.chain import calls as planning
 from hango.chain import tries as estimates
 from hango.chain.calls import Conversation, NextCall
 from hango.domain import CallID, Purpose, RunStatus
-from hango.errors import HangoError, Invalid, ProviderFailed, ProviderTimeout, QuotaExceeded, Unavailable
+from hango.errors import HangoError, Invalid, NotFound, ProviderFailed, ProviderTimeout, QuotaExceeded, Unavailable
 from hango.messages import MessageRole, Response
 from hango.runs import CallEnd, RunError
 from hango.store import context_bases, run_calls, run_claims
@@ -129,7 +130,8 @@ async def _settle(running: Running, call_id: CallID, terms: Terms, response: Res
         held = await run_claims.hold(scope, running.claimed.id, running.claimed.attempt)
         if held is None or not await run_calls.settle(scope, call_id, end):
             raise LetGo
-        await after(scope, response)
+        with suppress(NotFound):  # its session was deleted meanwhile: what was paid is billed all the same
+            await after(scope, response)
 
     await _insist(running, write)
 
@@ -146,7 +148,9 @@ async def _settle_failure(running: Running, call_id: CallID, terms: Terms, error
     )
 
     async def write(scope: Scope) -> None:
-        if not await run_calls.settle(scope, call_id, end):
+        # The run is held first, as the reconciler holds it: neither waits for what the other one has.
+        held = await run_claims.hold(scope, running.claimed.id, running.claimed.attempt)
+        if held is None or not await run_calls.settle(scope, call_id, end):
             raise LetGo
 
     await _insist(running, write)

@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Final
+
+from hango import logs
 from hango.chain.deps import Deps
 from hango.domain import RunStatus
-from hango.runs import CallEnd, OverdueRun, RunError
-from hango.store import run_calls, run_claims, runs
+from hango.logs import Log
+from hango.runs import OverdueRun, RunError
+from hango.store import claims, run_claims, run_queue, runs
 from hango.store.connection import Scope
-from hango.workers.counting import Reconciled
-from hango.workers.outcomes import Terms
+from hango.workers import counting
+from hango.workers.alone import alone
+from hango.workers.run_ends import lose_call
 
 # A run that takes its workers down one after another is not given to a fourth.
-MOST_RESCUES = 3
+MOST_RESCUES: Final = 3
 
 
-async def take_over(scope: Scope, deps: Deps, one: OverdueRun) -> Reconciled:
-    """Of a run whose worker fell silent: another goes on with it, or it ends here.
+async def sweep(deps: Deps, most: int) -> bool:
+    """One transaction of it; whether there is more to do. Nothing, while another process does it."""
+    ended: Counter[RunStatus] = Counter()
+    lost: list[OverdueRun] = []
+    seen = 0
+    async with deps.store.system() as scope:
+        if not await claims.hold_reconciler(scope):
+            return False
+        for tenant in await run_queue.tenants_with_expired(scope, most):
+            with alone(tenant):
+                async with scope.attempt_as(tenant) as own:
+                    expired = await runs.expire(own, most)
+                ended[RunStatus.FAILED] += expired
+                seen = max(seen, expired)
+        overdue = await run_queue.hold_overdue(scope, most)
+        for one in overdue:
+            with alone(one.principal, run_id=one.id):
+                async with scope.attempt_as(one.principal) as own:
+                    is_lost = await lose_call(own, deps, one.id, RunError.WORKER_LOST)
+                    status = RunStatus.FAILED if is_lost else await _hand_on(own, one)
+                    if is_lost:
+                        await runs.end(own, one.id, one.attempt, status, error=RunError.WORKER_LOST)
+                ended[status] += 1
+                lost += [one] if is_lost else []
+    for one in lost:
+        logs.error(Log.RUN_LOST, tenant_id=one.principal.tenant_id, run_id=one.id)
+    for status, number in ended.items():
+        if status is not RunStatus.QUEUED:
+            counting.run_ended(status, number)
+    return max(seen, len(overdue)) >= most and ended.total() > 0
 
-    A call that was under way may have been paid for: it is billed by its estimate, and neither it nor the run is
-    repeated.
-    """
-    call = await run_calls.find_open(scope, one.id)
-    if call is not None:
-        terms = Terms(
-            model=call.model,
-            reserved=call.reserved,
-            max_output_tokens=call.max_output_tokens,
-            priced=deps.providers.is_priced(call.model.partition("/")[0]),
-        )
-        await run_calls.settle(scope, call.id, CallEnd(terms.estimate, error=RunError.WORKER_LOST))
-        await runs.end(scope, one.id, one.attempt, RunStatus.FAILED, error=RunError.WORKER_LOST)
-        return Reconciled.LOST
+
+async def _hand_on(scope: Scope, one: OverdueRun) -> RunStatus:
+    """Of a run whose worker fell silent between two calls: another goes on with it, or it ends here."""
     if one.cancelled:
         await runs.end(scope, one.id, one.attempt, RunStatus.CANCELLED, error=RunError.CANCELLED)
-        return Reconciled.CANCELLED
-    if one.rescues < MOST_RESCUES and await run_claims.requeue(scope, one.id, one.attempt, rescued=True):
-        return Reconciled.RESCUED
+        return RunStatus.CANCELLED
+    if one.rescues < MOST_RESCUES and await run_claims.rescue(scope, one.id, one.attempt):
+        return RunStatus.QUEUED
     await runs.end(scope, one.id, one.attempt, RunStatus.FAILED, error=RunError.WORKER_LOST)
-    return Reconciled.FAILED
+    return RunStatus.FAILED

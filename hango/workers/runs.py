@@ -21,26 +21,37 @@ from hango.messages import Block, MessageRole, StopReason, read_content, text_bl
 from hango.runs import ClaimedRun, RunError
 from hango.store import messages, run_claims, runs
 from hango.telemetry import Span
-from hango.workers import run_calls, run_steps, run_summaries
+from hango.workers import counting, run_calls, run_steps, run_summaries
 from hango.workers.held import Held
 from hango.workers.outcomes import Ended, Ending
+from hango.workers.run_ends import lose_call
 from hango.workers.running import LetGo, Running, Stop
 
 
 async def see_through(deps: Deps, held: Held[ClaimedRun]) -> None:
     """One claim to the run's end. Raises nothing; what cannot be written down is left to the reconciler."""
     claimed = held.claimed
-    with telemetry.job_span(Span.RUN, claimed.traceparent):
+    with telemetry.job_span(Span.RUN, claimed.traceparent, counting.of_run(claimed)) as seen:
         try:
             ended = await _to_its_end(deps, held)
-            async with deps.store.begin(claimed.principal) as scope:
-                await runs.end(
-                    scope, claimed.id, claimed.attempt, ended.status, stop_reason=ended.stop_reason, error=ended.error
-                )
+            await _write_end(deps, claimed, ended)
+            seen.set_all(counting.of_run_end(ended.status, ended.error))
+            counting.run_ended(ended.status)
         except LetGo:
             return
         except HangoError as error:
             _log(Log.UNAVAILABLE, error, claimed)
+
+
+async def _write_end(deps: Deps, claimed: ClaimedRun, ended: Stop) -> None:
+    async with deps.store.begin(claimed.principal) as scope:
+        if await run_claims.hold(scope, claimed.id, claimed.attempt) is None:
+            raise LetGo
+        # None is under way here, but for one whose end could not be written down.
+        await lose_call(scope, deps, claimed.id, ended.error or RunError.INTERNAL)
+        await runs.end(
+            scope, claimed.id, claimed.attempt, ended.status, stop_reason=ended.stop_reason, error=ended.error
+        )
 
 
 async def _to_its_end(deps: Deps, held: Held[ClaimedRun]) -> Stop:
@@ -69,7 +80,7 @@ async def _begin(deps: Deps, held: Held[ClaimedRun]) -> Running:
         if state is None:
             raise LetGo
         start = await planning.start_base(scope, state.base_id)
-    return Running(deps, held, state, start, state.skill_version_id)
+    return Running(deps, held, state, start, state.skill_version_id, state.has_compacted)
 
 
 async def _converse(running: Running, conversation: Conversation) -> Stop:

@@ -21,17 +21,21 @@ from hango.domain import (
     AuditAction,
     BaseID,
     BatchID,
+    CallID,
     OverrideAction,
     PartID,
     Principal,
     Purpose,
     Role,
+    RunID,
+    RunStatus,
     Session,
     SessionID,
     TryID,
 )
 from hango.errors import HangoError, Invalid, NotFound, QuotaExceeded
 from hango.messages import Usage
+from hango.runs import CallEnd, NewCall, NewRun
 from hango.store import (
     agents,
     api_keys,
@@ -44,6 +48,9 @@ from hango.store import (
     override_sets,
     quotas,
     retention,
+    run_calls,
+    run_claims,
+    runs,
     sessions,
     tenants,
     token_factors,
@@ -61,6 +68,7 @@ from hango.store.ids import new_id
 from hango.tries import Admission, TryError, TryStatus
 from tests.conftest import Database
 from tests.rows import DEFINITION, make_agent, make_run, make_session, make_tenant, said
+from tests.run_desk import RUN_QUEUE_OVER, alter_run, take_run
 from tests.tries import ACTUAL, LEASE_OVER, LOST, PLAIN, SUCCEEDED, Desk, admission, admit, admit_batch, alter, take
 
 PATH = "/memories/AGENTS.md"
@@ -76,7 +84,9 @@ class Theirs:
     tenant: Principal
     agent: Agent
     session: Session
-    run_id: UUID
+    run_id: RunID  # of the session, waiting
+    claimed_run: RunID  # of another session, claimed, with a call under way
+    call_id: CallID
     current: CurrentBase
     base: ContextBase
     batch_id: BatchID
@@ -167,6 +177,25 @@ async def settle(scope: Scope, theirs: Theirs) -> bool:
 
 async def settle_all(scope: Scope, theirs: Theirs) -> frozenset[tuple[TryID, int]]:
     return await try_claims.settle_all(scope, {(theirs.called, 1): SUCCEEDED}, retention_seconds=1)
+
+
+async def create_run(scope: Scope, theirs: Theirs) -> None:
+    new = NewRun(base_id=theirs.base.id, model="m", first_seq=0, overrides=0, ttl_seconds=1.0, timeout_seconds=1.0)
+    await runs.create(scope, RunID(new_id()), theirs.session.id, new)
+
+
+def run_call(theirs: Theirs) -> NewCall:
+    return NewCall(
+        purpose=Purpose.RUN,
+        session_id=theirs.session.id,
+        base_id=theirs.base.id,
+        model="offline/extract",
+        request_sha256="5" * 64,
+        overrides=0,
+        excluded_tokens=0,
+        max_output_tokens=1,
+        reserved=1,
+    )
 
 
 async def learn_factor(scope: Scope, theirs: Theirs) -> None:
@@ -266,6 +295,33 @@ CASES: dict[str, Case] = {
     "users.list_all": Case(lambda s, t: mapped(users.list_all(s), lambda page: ids(page) == [s.user_id]), True),
     "users.lock_admins": Case(lambda s, t: mapped(users.lock_admins(s), lambda found: found == [s.user_id]), True),
     "users.update": Case(lambda s, t: users.update(s, t.tenant.user_id, name="x"), NotFound),
+    "messages.last": Case(lambda s, t: messages.last(s, t.session.id), None),
+    "run_calls.begin": Case(lambda s, t: run_calls.begin(s, t.run_id, run_call(t)), StatementRefused),
+    "run_calls.find_open": Case(lambda s, t: run_calls.find_open(s, t.claimed_run), None),
+    "run_calls.get": Case(lambda s, t: run_calls.get(s, t.claimed_run, 1), None),
+    "run_calls.last_stop_reason": Case(lambda s, t: run_calls.last_stop_reason(s, t.claimed_run, t.session.id), None),
+    "run_calls.list_all": Case(lambda s, t: run_calls.list_all(s, t.claimed_run), []),
+    "run_calls.settle": Case(lambda s, t: run_calls.settle(s, t.call_id, CallEnd(ACTUAL)), False),
+    "run_calls.tokens_of": Case(lambda s, t: run_calls.tokens_of(s, t.run_id), 0),
+    "run_claims.child_session": Case(
+        lambda s, t: run_claims.child_session(s, t.claimed_run, t.agent.id, "1:a"), StatementRefused
+    ),
+    "run_claims.count_turn": Case(lambda s, t: run_claims.count_turn(s, t.claimed_run), None),
+    "run_claims.hold": Case(lambda s, t: run_claims.hold(s, t.claimed_run, 1), None),
+    "run_claims.rescue": Case(lambda s, t: run_claims.rescue(s, t.claimed_run, 1), False),
+    "run_claims.state": Case(lambda s, t: run_claims.state(s, t.claimed_run), None),
+    "run_claims.use_skill": Case(
+        lambda s, t: run_claims.use_skill(s, t.claimed_run, t.current.files[0].version_id), None
+    ),
+    "runs.cancel": Case(lambda s, t: runs.cancel(s, session_id=t.session.id), None),
+    "runs.create": Case(create_run, StatementRefused),
+    "runs.end": Case(lambda s, t: runs.end(s, t.claimed_run, 1, RunStatus.SUCCEEDED), False),
+    "runs.expire": Case(lambda s, t: runs.expire(s, 9), 0),
+    "runs.get": Case(lambda s, t: runs.get(s, t.run_id), None),
+    "runs.list_all": Case(lambda s, t: mapped(runs.list_all(s, t.session.id), ids), []),
+    "runs.refuse_active": Case(lambda s, t: runs.refuse_active(s, t.session.id), None),
+    "sessions.end_of": Case(lambda s, t: sessions.end_of(s, t.session.id), 0),
+    "sessions.undo_summary": Case(lambda s, t: sessions.undo_summary(s, t.session.id), False),
 }
 
 
@@ -307,11 +363,16 @@ async def theirs(store: Store) -> Theirs:
         ((request_id,),) = await cursor.fetchall()
         await idempotency_keys.take(scope, KEY, b"1" * 32, waiting)
         await token_factors.learn(scope, PLAIN.model, ratio=1.0, first=1.0, weight=0.5, least=0.5, most=4.0)
+        another = await make_run(scope, await make_session(scope, agent, ["a question"]))
         made = Theirs(
-            tenant, agent, session, run_id, current, base, batch_id, waiting, request_id, running, called, lost,
+            tenant, agent, session, run_id, another, CallID(another), current, base, batch_id, waiting, request_id, running, called, lost,
             await admission(scope, 100),
         )  # fmt: skip
         await record_usage(scope, made)
+        call_id = await run_calls.begin(scope, another, run_call(made))
+        assert call_id is not None
+    await take_run(store, tenant, another)
+    await alter_run(store, tenant, RUN_QUEUE_OVER, run_id)
     await take(store, tenant, running)
     await alter(store, tenant, LEASE_OVER, running)
     await take(store, tenant, called, lost, called=True)
@@ -319,7 +380,7 @@ async def theirs(store: Store) -> Theirs:
         assert await try_claims.settle(scope, lost, 1, LOST, retention_seconds=1)
         with pytest.raises(QuotaExceeded):
             await usage.ensure_quota(scope)
-    return made
+    return replace(made, call_id=call_id)
 
 
 def everything(database: Database, tenant_id: UUID) -> dict[str, list[str]]:
@@ -377,7 +438,9 @@ async def test_a_stranger_gets_nothing_and_changes_nothing(
     assert everything(database, theirs.tenant.tenant_id) == before
 
 
-@pytest.mark.parametrize("name", ["context_bases.find_or_create", "tries.create", "try_batches.create", "usage.record"])
+@pytest.mark.parametrize(
+    "name", ["context_bases.find_or_create", "runs.create", "tries.create", "try_batches.create", "usage.record"]
+)
 async def test_a_foreign_row_and_an_absent_one_fail_alike(
     store: Store, stranger: Principal, theirs: Theirs, name: str
 ) -> None:
@@ -385,7 +448,7 @@ async def test_a_foreign_row_and_an_absent_one_fail_alike(
     absent = SessionID(UUID("01900000-0000-7000-8000-000000000000"))
     nothing = replace(
         theirs,
-        run_id=absent,
+        run_id=RunID(absent),
         session=replace(theirs.session, id=absent),
         current=replace(theirs.current, session_id=absent),
         base=replace(theirs.base, id=BaseID(absent)),
@@ -424,7 +487,7 @@ def test_the_app_role_without_a_tenant_sees_nothing(database: Database, theirs: 
 
 
 def test_the_system_role_sees_no_content(database: Database, theirs: Theirs) -> None:
-    """hango_system reads users, keys, tenants, quotas and tries of all; nothing that holds content, and nothing by
+    """hango_system reads users, keys, tenants, quotas, runs and tries of all; nothing that holds content, nothing by
     inheritance."""
     readable = []
     with psycopg.connect(database.app_dsn, autocommit=True) as conn:
@@ -436,7 +499,7 @@ def test_the_system_role_sees_no_content(database: Database, theirs: Theirs) -> 
                         readable.append(table)
             except psycopg.errors.InsufficientPrivilege:
                 pass
-    assert readable == ["api_keys", "quotas", "tenants", "tries", "users"]
+    assert readable == ["api_keys", "quotas", "runs", "tenants", "tries", "users"]
 
 
 @pytest.mark.parametrize(

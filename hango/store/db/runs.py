@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_child_session', 'add_run', 'count_turn', 'end_run', 'find_active_run', 'find_child_session', 'get_claimed_run', 'get_run', 'hold_expired_runs', 'hold_open_runs', 'hold_run', 'list_runs', 'request_run_cancel', 'requeue_run', 'set_last_run', 'use_skill']
+__all__ = ['add_child_session', 'add_run', 'count_turn', 'end_run', 'find_active_run', 'find_child_session', 'get_claimed_run', 'get_run', 'hold_expired_runs', 'hold_open_runs', 'hold_run', 'list_runs', 'request_run_cancel', 'rescue_run', 'set_last_run', 'use_skill']
 
 
 ADD_RUN = """\
@@ -308,9 +308,13 @@ async def hold_run(
 
 
 GET_CLAIMED_RUN = """\
-select session_id, base_id, model, first_seq, skill_version_id, turns, overrides
-from runs
-where tenant_id = %(tenant_id)s and id = %(id)s
+select
+  r.session_id, r.base_id, r.model, r.first_seq, r.skill_version_id, r.turns, r.overrides,
+  exists (
+    select from run_calls c where c.tenant_id = r.tenant_id and c.run_id = r.id and c.purpose = 'summary'
+  )::boolean as has_compacted
+from runs r
+where r.tenant_id = %(tenant_id)s and r.id = %(id)s
 """
 
 
@@ -323,6 +327,7 @@ class GetClaimedRunRow:
     skill_version_id: UUID | None
     turns: int
     overrides: int
+    has_compacted: bool
 
 
 async def get_claimed_run(
@@ -408,13 +413,12 @@ async def end_run(
     return await cursor.fetchone()
 
 
-REQUEUE_RUN = """\
+RESCUE_RUN = """\
 update runs
 set
   status = 'queued',
-  rescues = rescues + %(rescues)s::integer,
-  deferrals = deferrals + %(deferrals)s::integer,
-  not_before = clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8),
+  rescues = rescues + 1,
+  queue_expires_at = clock_timestamp() + make_interval(secs => timeout_ms / 1000.0),
   lease_owner = null,
   lease_until = null
 where tenant_id = %(tenant_id)s
@@ -422,24 +426,20 @@ where tenant_id = %(tenant_id)s
   and attempt = %(attempt)s
   and status = 'running'
   and cancel_requested_at is null
-  and queue_expires_at > clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8)
 returning id
 """
 
 
-async def requeue_run(
+async def rescue_run(
     conn: AsyncConnection[Any],
     *,
-    rescues: int,
-    deferrals: int,
-    delay_seconds: float,
     tenant_id: UUID,
     id: UUID,
     attempt: int,
 ) -> UUID | None:
-    """It waits again: a provider that did not take a call, or a worker that fell silent between two calls."""
+    """It waits again for as long as it may take: its worker fell silent between two calls."""
     cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(REQUEUE_RUN, {"rescues": rescues, "deferrals": deferrals, "delay_seconds": delay_seconds, "tenant_id": tenant_id, "id": id, "attempt": attempt})
+    await cursor.execute(RESCUE_RUN, {"tenant_id": tenant_id, "id": id, "attempt": attempt})
     return await cursor.fetchone()
 
 

@@ -354,8 +354,8 @@ async def claim_runs(
 
 LIST_CLAIMED_RUNS = """\
 select
-  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.deferrals, r.timeout_ms, r.traceparent,
-  r.started_at, n.trace_llm_content
+  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.timeout_ms, r.traceparent, r.started_at,
+  n.trace_llm_content
 from runs r
 join tenants n on n.id = r.tenant_id
 where r.id = any (%(ids)s::uuid[]) and r.lease_owner = %(owner)s and r.status = 'running'
@@ -370,7 +370,6 @@ class ListClaimedRunsRow:
     user_id: UUID
     api_key_id: UUID
     attempt: int
-    deferrals: int
     timeout_ms: int
     traceparent: str | None
     started_at: datetime | None
@@ -488,7 +487,6 @@ from (
   from runs r
   where r.status = 'queued'
     and r.queue_expires_at > clock_timestamp()
-    and (r.not_before is null or r.not_before <= clock_timestamp())
   limit %(most)s
 ) c
 """

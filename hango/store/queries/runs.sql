@@ -112,9 +112,13 @@ for update;
 
 -- name: get_claimed_run :one
 -- What a worker needs to go on with a run.
-select session_id, base_id, model, first_seq, skill_version_id, turns, overrides
-from runs
-where tenant_id = @tenant_id and id = @id;
+select
+  r.session_id, r.base_id, r.model, r.first_seq, r.skill_version_id, r.turns, r.overrides,
+  exists (
+    select from run_calls c where c.tenant_id = r.tenant_id and c.run_id = r.id and c.purpose = 'summary'
+  )::boolean as has_compacted
+from runs r
+where r.tenant_id = @tenant_id and r.id = @id;
 
 -- name: count_turn :exec
 -- A call of the run's own conversation has been answered.
@@ -144,14 +148,13 @@ where tenant_id = @tenant_id
   and (sqlc.narg(attempt)::integer is null or attempt = sqlc.narg(attempt)::integer)
 returning id;
 
--- name: requeue_run :one
--- It waits again: a provider that did not take a call, or a worker that fell silent between two calls.
+-- name: rescue_run :one
+-- It waits again for as long as it may take: its worker fell silent between two calls.
 update runs
 set
   status = 'queued',
-  rescues = rescues + @rescues::integer,
-  deferrals = deferrals + @deferrals::integer,
-  not_before = clock_timestamp() + make_interval(secs => @delay_seconds::float8),
+  rescues = rescues + 1,
+  queue_expires_at = clock_timestamp() + make_interval(secs => timeout_ms / 1000.0),
   lease_owner = null,
   lease_until = null
 where tenant_id = @tenant_id
@@ -159,7 +162,6 @@ where tenant_id = @tenant_id
   and attempt = @attempt
   and status = 'running'
   and cancel_requested_at is null
-  and queue_expires_at > clock_timestamp() + make_interval(secs => @delay_seconds::float8)
 returning id;
 
 -- name: hold_expired_runs :many

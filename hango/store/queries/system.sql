@@ -137,8 +137,8 @@ select claim_runs(@owner::uuid, make_interval(secs => @lease_seconds::float8), @
 -- What a worker needs to know of the runs that it has claimed.
 -- unscoped: the claim told the tenant.
 select
-  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.deferrals, r.timeout_ms, r.traceparent,
-  r.started_at, n.trace_llm_content
+  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.timeout_ms, r.traceparent, r.started_at,
+  n.trace_llm_content
 from runs r
 join tenants n on n.id = r.tenant_id
 where r.id = any (@ids::uuid[]) and r.lease_owner = @owner and r.status = 'running'
@@ -192,6 +192,5 @@ from (
   from runs r
   where r.status = 'queued'
     and r.queue_expires_at > clock_timestamp()
-    and (r.not_before is null or r.not_before <= clock_timestamp())
   limit @most
 ) c;
