@@ -33,7 +33,7 @@ async def take(api: Api, person: Person, run_id: str) -> ClaimedRun:
             (uuid4(), run_id),
         )
         ((attempt, timeout_ms, started_at, traceparent),) = await cursor.fetchall()
-    return ClaimedRun(principal, RunID(UUID(run_id)), attempt, 0, timeout_ms / 1000, started_at, traceparent)
+    return ClaimedRun(principal, RunID(UUID(run_id)), attempt, timeout_ms / 1000, started_at, traceparent)
 
 
 async def see_through(api: Api, person: Person, run_id: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from hango.store import run_claims
+from hango.store.run_claims import Hold
 from tests.asked import events
 from tests.desks import Desk, as_json, make_desk, named
 from tests.people import Api, Person, a_run, a_session, is_problem
