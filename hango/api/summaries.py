@@ -64,6 +64,8 @@ async def undo_summary(call: Call[Session, None]) -> None:
 async def _check_cut(call: Call[Session, SummaryIn], scope: Scope, through: int) -> None:
     """Raise Invalid when the cut is inside a pair, or before the end of the summary in force."""
     base = await current(scope, call.target.id)
+    if base.summary is not None and base.summary.through_seq == through:
+        return  # another text for the same messages
     drafted = await draft(scope, call.deps, base)
     if not summaries.may_cut(drafted.draft, through):
         message = (

@@ -314,10 +314,8 @@ async def test_a_running_one_is_told_to_end(desk: Desk, api: Api) -> None:
 
     assert (told.status_code, told.json()["status"]) == (202, "running")
     async with api.runtime.deps.store.begin(claimed.principal) as scope:
-        cursor = await scope.conn.execute(
-            "select cancel_requested_at is not null from runs where id = %s", (claimed.id,)
-        )
-        assert await cursor.fetchall() == [(True,)]
+        held = await run_claims.hold(scope, claimed.id, claimed.attempt)
+    assert held == Hold(cancelled=True, turns=0, skill_version_id=None)
 
 
 @pytest.mark.parametrize("what", ["sessions", "agents"])
