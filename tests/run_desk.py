@@ -27,7 +27,6 @@ RUN_LEASE_OVER = "lease_until = clock_timestamp() - interval '1 s'"
 RUN_QUEUE_OVER = "queue_expires_at = clock_timestamp() - interval '1 s'"
 DEFINITION = AgentDefinition(
     model=MODEL,
-    builtin=frozenset({"todo", "filesystem", "subagent", "skills", "memory"}),
     max_output_tokens=MOST_TOKENS,
 )
 

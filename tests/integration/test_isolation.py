@@ -344,7 +344,7 @@ def scoped_functions() -> Iterator[str]:
 @pytest.fixture
 async def theirs(store: Store) -> Theirs:
     """A tenant with one thing of each kind, a try in each state that a function looks for, its quota used up."""
-    tenant = await make_tenant(store, quota_tokens=500)
+    tenant = await make_tenant(store, quota_tokens=501)
     async with store.begin(tenant) as scope:
         agent = await make_agent(scope, shared=True, definition=replace(DEFINITION, memory=(PATH,)))
         await files.write(scope, agent.id, PATH, "a memory")
@@ -365,12 +365,13 @@ async def theirs(store: Store) -> Theirs:
         await token_factors.learn(scope, PLAIN.model, ratio=1.0, first=1.0, weight=0.5, least=0.5, most=4.0)
         another = await make_run(scope, await make_session(scope, agent, ["a question"]))
         made = Theirs(
-            tenant, agent, session, run_id, another, CallID(another), current, base, batch_id, waiting, request_id, running, called, lost,
+            tenant, agent, session, run_id, another, CallID(another), current, base, batch_id, waiting, request_id,
+            running, called, lost,
             await admission(scope, 100),
         )  # fmt: skip
-        await record_usage(scope, made)
         call_id = await run_calls.begin(scope, another, run_call(made))
         assert call_id is not None
+        await record_usage(scope, made)
     await take_run(store, tenant, another)
     await alter_run(store, tenant, RUN_QUEUE_OVER, run_id)
     await take(store, tenant, running)
