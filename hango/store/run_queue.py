@@ -58,10 +58,12 @@ async def hold_overdue(scope: SystemScope, most: int) -> list[OverdueRun]:
     ]
 
 
-async def tenants_with_expired(scope: SystemScope, most: int) -> list[Principal]:
-    """Tenants with runs that waited for too long, each as nobody in particular."""
-    found = await rows.list_tenants_with_expired_runs(scope.conn, most=most)
-    return [principal_of(tenant_id, tenant_id, tenant_id) for tenant_id in found]
+async def hold_expired(scope: SystemScope, most: int) -> list[tuple[Principal, RunID]]:
+    """Runs that waited for too long and on whose behalf, held until the transaction ends."""
+    return [
+        (principal_of(row.tenant_id, row.user_id, row.api_key_id), RunID(row.id))
+        for row in await rows.hold_expired_runs(scope.conn, most=most)
+    ]
 
 
 async def count_claimable(scope: SystemScope, most: int) -> int:

@@ -105,14 +105,6 @@ async def end(
     return True
 
 
-async def expire(scope: Scope, most: int) -> int:
-    """End the tenant's runs that no worker took in time. Returns how many."""
-    found = await rows.hold_expired_runs(scope.conn, tenant_id=scope.tenant_id, most=most)
-    for id in found:
-        await end(scope, RunID(id), None, RunStatus.FAILED, error=RunError.QUEUE_EXPIRED)
-    return len(found)
-
-
 def _run(row: rows.GetRunRow | rows.ListRunsRow) -> Run:
     tokens = Usage(row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens)
     return Run(

@@ -24,16 +24,15 @@ async def sweep(deps: Deps, most: int) -> bool:
     """One transaction of it; whether there is more to do. Nothing, while another process does it."""
     ended: Counter[RunStatus] = Counter()
     lost: list[OverdueRun] = []
-    seen = 0
     async with deps.store.system() as scope:
         if not await claims.hold_reconciler(scope):
             return False
-        for tenant in await run_queue.tenants_with_expired(scope, most):
-            with alone(tenant):
-                async with scope.attempt_as(tenant) as own:
-                    expired = await runs.expire(own, most)
-                ended[RunStatus.FAILED] += expired
-                seen = max(seen, expired)
+        expired = await run_queue.hold_expired(scope, most)
+        for principal, run_id in expired:
+            with alone(principal, run_id=run_id):
+                async with scope.attempt_as(principal) as own:
+                    await runs.end(own, run_id, None, RunStatus.FAILED, error=RunError.QUEUE_EXPIRED)
+                ended[RunStatus.FAILED] += 1
         overdue = await run_queue.hold_overdue(scope, most)
         for one in overdue:
             with alone(one.principal, run_id=one.id):
@@ -49,7 +48,7 @@ async def sweep(deps: Deps, most: int) -> bool:
     for status, number in ended.items():
         if status is not RunStatus.QUEUED:
             counting.run_ended(status, number)
-    return max(seen, len(overdue)) >= most and ended.total() > 0
+    return max(len(expired), len(overdue)) >= most and ended.total() > 0
 
 
 async def _hand_on(scope: Scope, one: OverdueRun) -> RunStatus:

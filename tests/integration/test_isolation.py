@@ -316,11 +316,10 @@ CASES: dict[str, Case] = {
     "runs.cancel": Case(lambda s, t: runs.cancel(s, session_id=t.session.id), None),
     "runs.create": Case(create_run, StatementRefused),
     "runs.end": Case(lambda s, t: runs.end(s, t.claimed_run, 1, RunStatus.SUCCEEDED), False),
-    "runs.expire": Case(lambda s, t: runs.expire(s, 9), 0),
     "runs.get": Case(lambda s, t: runs.get(s, t.run_id), None),
     "runs.list_all": Case(lambda s, t: mapped(runs.list_all(s, t.session.id), ids), []),
     "runs.refuse_active": Case(lambda s, t: runs.refuse_active(s, t.session.id), None),
-    "sessions.end_of": Case(lambda s, t: sessions.end_of(s, t.session.id), 0),
+    "sessions.end_of": Case(lambda s, t: sessions.end_of(s, t.session.id), NotFound),
     "sessions.undo_summary": Case(lambda s, t: sessions.undo_summary(s, t.session.id), False),
 }
 

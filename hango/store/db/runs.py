@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_child_session', 'add_run', 'count_turn', 'end_run', 'find_active_run', 'find_child_session', 'get_claimed_run', 'get_run', 'hold_expired_runs', 'hold_open_runs', 'hold_run', 'list_runs', 'request_run_cancel', 'rescue_run', 'set_last_run', 'use_skill']
+__all__ = ['add_child_session', 'add_run', 'count_turn', 'end_run', 'find_active_run', 'find_child_session', 'get_claimed_run', 'get_run', 'hold_open_runs', 'hold_run', 'list_runs', 'request_run_cancel', 'rescue_run', 'set_last_run', 'use_skill']
 
 
 ADD_RUN = """\
@@ -441,28 +441,6 @@ async def rescue_run(
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(RESCUE_RUN, {"tenant_id": tenant_id, "id": id, "attempt": attempt})
     return await cursor.fetchone()
-
-
-HOLD_EXPIRED_RUNS = """\
-select id
-from runs
-where tenant_id = %(tenant_id)s and status = 'queued' and queue_expires_at < clock_timestamp()
-order by id
-limit %(most)s
-for update skip locked
-"""
-
-
-async def hold_expired_runs(
-    conn: AsyncConnection[Any],
-    *,
-    tenant_id: UUID,
-    most: int,
-) -> list[UUID]:
-    """Runs that waited for too long, held until the transaction ends."""
-    cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(HOLD_EXPIRED_RUNS, {"tenant_id": tenant_id, "most": most})
-    return await cursor.fetchall()
 
 
 FIND_CHILD_SESSION = """\

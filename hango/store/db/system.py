@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_tenant', 'claim_runs', 'claim_tries', 'count_claimable', 'count_claimable_runs', 'count_drift', 'find_key', 'hold_overdue', 'hold_overdue_runs', 'hold_reconciler', 'list_claimed', 'list_claimed_runs', 'list_tenants', 'list_tenants_with_expired', 'list_tenants_with_expired_runs', 'renew_leases', 'renew_run_leases']
+__all__ = ['add_tenant', 'claim_runs', 'claim_tries', 'count_claimable', 'count_claimable_runs', 'count_drift', 'find_key', 'hold_expired_runs', 'hold_overdue', 'hold_overdue_runs', 'hold_reconciler', 'list_claimed', 'list_claimed_runs', 'list_tenants', 'list_tenants_with_expired', 'renew_leases', 'renew_run_leases']
 
 
 FIND_KEY = """\
@@ -460,23 +460,32 @@ async def hold_overdue_runs(
     return await cursor.fetchall()
 
 
-LIST_TENANTS_WITH_EXPIRED_RUNS = """\
-select distinct tenant_id
-from runs
-where status = 'queued' and queue_expires_at < clock_timestamp()
-order by tenant_id
+HOLD_EXPIRED_RUNS = """\
+select r.tenant_id, r.id, r.user_id, r.api_key_id
+from runs r
+where r.status = 'queued' and r.queue_expires_at < clock_timestamp()
+order by r.tenant_id, r.id
 limit %(most)s
+for update skip locked
 """
 
 
-async def list_tenants_with_expired_runs(
+@dataclass(frozen=True, slots=True)
+class HoldExpiredRunsRow:
+    tenant_id: UUID
+    id: UUID
+    user_id: UUID
+    api_key_id: UUID
+
+
+async def hold_expired_runs(
     conn: AsyncConnection[Any],
     *,
     most: int,
-) -> list[UUID]:
-    """Tenants with runs that waited for too long. unscoped: whoever looks after them does so for all tenants."""
-    cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(LIST_TENANTS_WITH_EXPIRED_RUNS, {"most": most})
+) -> list[HoldExpiredRunsRow]:
+    """Runs that waited for too long, held until the transaction ends. unscoped: whoever looks after them does so for all tenants."""
+    cursor = conn.cursor(row_factory=args_row(HoldExpiredRunsRow))
+    await cursor.execute(HOLD_EXPIRED_RUNS, {"most": most})
     return await cursor.fetchall()
 
 

@@ -164,15 +164,6 @@ where tenant_id = @tenant_id
   and cancel_requested_at is null
 returning id;
 
--- name: hold_expired_runs :many
--- Runs that waited for too long, held until the transaction ends.
-select id
-from runs
-where tenant_id = @tenant_id and status = 'queued' and queue_expires_at < clock_timestamp()
-order by id
-limit @most
-for update skip locked;
-
 -- name: find_child_session :one
 -- The conversation of a subagent, by the call that started it.
 select id

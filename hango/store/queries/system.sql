@@ -174,14 +174,15 @@ order by r.tenant_id, r.id
 limit @most
 for update skip locked;
 
--- name: list_tenants_with_expired_runs :many
--- Tenants with runs that waited for too long.
+-- name: hold_expired_runs :many
+-- Runs that waited for too long, held until the transaction ends.
 -- unscoped: whoever looks after them does so for all tenants.
-select distinct tenant_id
-from runs
-where status = 'queued' and queue_expires_at < clock_timestamp()
-order by tenant_id
-limit @most;
+select r.tenant_id, r.id, r.user_id, r.api_key_id
+from runs r
+where r.status = 'queued' and r.queue_expires_at < clock_timestamp()
+order by r.tenant_id, r.id
+limit @most
+for update skip locked;
 
 -- name: count_claimable_runs :one
 -- How many runs a worker could take now, counted up to a bound.
