@@ -260,7 +260,7 @@ CASES: dict[str, Case] = {
     "tenants.get": Case(own_tenant, True),
     "tenants.update": Case(update_own_tenant, True),
     "token_factors.learn": Case(learn_factor, None),
-    "tries.cancel": Case(lambda s, t: tries.cancel(s, session_id=t.session.id), None),
+    "tries.cancel": Case(lambda s, t: tries.cancel(s, session_id=t.session.id), 0),
     "tries.count_outstanding": Case(lambda s, t: tries.count_outstanding(s), 0),
     "tries.create": Case(create_tries, StatementRefused),
     "tries.end_waiting": Case(
