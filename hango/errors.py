@@ -77,6 +77,7 @@ class Reason(StrEnum):
     UNKNOWN_FORMAT = "unknown_format"
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
     NO_PROVIDER_KEY = "no_provider_key"  # the server has no key for the model's provider
+    NOTHING_TO_SUMMARIZE = "nothing_to_summarize"  # what the agent keeps is all that there is
     TOO_MANY_VARIANTS = "too_many_variants"  # a batch of more tries than one may have
 
 

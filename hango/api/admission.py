@@ -13,8 +13,9 @@ from uuid import UUID
 from hango import telemetry
 from hango.api import idempotency
 from hango.api.endpoint import Call
+from hango.chain import summary_previews
 from hango.chain import tries as planning
-from hango.chain.tries import Plan, Variant
+from hango.chain.tries import Gathered, Plan, Variant
 from hango.config import Settings
 from hango.domain import BatchID, Session, TryID
 from hango.errors import TooManyTries
@@ -31,16 +32,17 @@ RETRY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The tries that one request asks for. `is_batch`: as a batch, with its label."""
+    """The tries that one request asks for. `is_batch`: as a batch, with its label; `is_summary`: the preview of one."""
 
-    variants: Sequence[Variant]
+    variants: Sequence[Variant] = ()
     repeats: int = 1
     label: str | None = None
     is_batch: bool = False
+    is_summary: bool = False
 
     @property
     def count(self) -> int:
-        return len(self.variants) * self.repeats
+        return 1 if self.is_summary else len(self.variants) * self.repeats
 
 
 async def admit(call: Call[Session, Any, Any], wanted: Wanted) -> UUID:
@@ -54,8 +56,8 @@ async def admit(call: Call[Session, Any, Any], wanted: Wanted) -> UUID:
             known = await idempotency_keys.find(scope, repeatable.key, repeatable.request_hash)
             if known is not None:
                 return known
-        gathered = await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=wanted.is_batch)
-    plan = await planning.plan(call.deps, gathered)
+        read = await _read(call, scope, wanted)
+    plan = read if isinstance(read, Plan) else await planning.plan(call.deps, read)
     resource_id = new_id()
     async with call.deps.store.begin(call.principal) as scope:
         await tries.hold_session(scope, call.target.id)
@@ -66,6 +68,12 @@ async def admit(call: Call[Session, Any, Any], wanted: Wanted) -> UUID:
         await _write(scope, call.deps.settings, wanted, plan, resource_id)
     await call.runtime.doorbell.ring(min(wanted.count, RINGS_MOST))
     return resource_id
+
+
+async def _read(call: Call[Session, Any, Any], scope: Scope, wanted: Wanted) -> Gathered | Plan:
+    if wanted.is_summary:
+        return await summary_previews.plan(scope, call.deps, call.target.id)
+    return await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=wanted.is_batch)
 
 
 async def _write(scope: Scope, settings: Settings, wanted: Wanted, plan: Plan, resource_id: UUID) -> None:

@@ -94,6 +94,13 @@ WRITE_SESSION: Access[Session] = Access(
 READ_TRY: Access[Try] = Access(
     "READ_TRY", "the creator of the try's session and admins", _owns_its_session, "try_id", tries.get
 )
+READ_PREVIEW: Access[Try] = Access(
+    "READ_PREVIEW",
+    "the creator of the preview's session and admins",
+    _owns_its_session,
+    "preview_id",
+    tries.get_preview,
+)
 READ_RUN: Access[Run] = Access(
     "READ_RUN", "the creator of the run's session and admins", _owns_its_session, "run_id", runs.get
 )

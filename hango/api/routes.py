@@ -21,6 +21,7 @@ from hango.api import (
     session_messages,
     sessions,
     summaries,
+    summary_previews,
     tenant,
     tries,
     try_batches,
@@ -36,6 +37,7 @@ from hango.api.authz import (
     PUBLIC,
     READ_AGENT,
     READ_BATCH,
+    READ_PREVIEW,
     READ_RUN,
     READ_SESSION,
     READ_TRY,
@@ -63,6 +65,7 @@ AGENT = "/v1/agents/{agent_id}"
 SESSION = "/v1/sessions/{session_id}"
 RUN = "/v1/runs/{run_id}"
 TRY = "/v1/tries/{try_id}"
+PREVIEW = "/v1/summary-previews/{preview_id}"
 BATCH = "/v1/try-batches/{batch_id}"
 CONTEXT = (Snapshot, FullPart, context.ProviderRequest)
 STARTS = (IDEMPOTENCY_KEY, PREFER)
@@ -128,6 +131,12 @@ ROUTES: tuple[Row, ...] = (
         asks=(PREFER,), gives=WAITED),
     Row("POST", RUN + "/cancel", READ_RUN, runs.cancel_run, "Cancel a run", runs.RunOut, also=(202,)),
 
+    Row("POST", SESSION + "/summary/preview", READ_SESSION, summary_previews.start_preview,
+        "Ask for the summary that a run would make, and save nothing", summary_previews.SummaryPreviewOut,
+        query=WaitQuery, status=202, also=(200,), refuses=(402, 422), asks=STARTS, gives=STARTED),
+    Row("GET", PREVIEW, READ_PREVIEW, summary_previews.show_preview,
+        "A summary's preview, or its end when it comes in time", summary_previews.SummaryPreviewOut, query=WaitQuery,
+        asks=(PREFER,), gives=WAITED),
     Row("PUT", SESSION + "/summary", WRITE_SESSION, summaries.put_summary, "Put a summary in force",
         summaries.SummaryOut, summaries.SummaryIn, refuses=(409,)),
     Row("DELETE", SESSION + "/summary", WRITE_SESSION, summaries.undo_summary, "Take the last summary back",

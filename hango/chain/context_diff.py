@@ -18,7 +18,7 @@ from hango.chain.snapshot import Part
 class CacheBreak(StrEnum):
     """Why what a provider had cached of one call could not be read by the other."""
 
-    MODEL = "model"  # another model, or other parameters that a cache depends on
+    MODEL = "model"  # a cache is of one model
     ADDED = "added"
     REMOVED = "removed"
     CHANGED = "changed"

@@ -119,7 +119,7 @@ async def plan(deps: Deps, gathered: Gathered) -> Plan:
             trunk = gathered.trunks[bases.trunk_of(base, wanted)]
             drafted = await draft_state(base, trunk.with_wanted(wanted))
             sendable.check(deps, drafted)
-        made.append(_new_request(variant, drafted))
+        made.append(new_request(variant, drafted))
         await asyncio.sleep(0)  # a thousand variants of a long session must not hold up other requests
     return Plan(base, tuple(made))
 
@@ -239,7 +239,8 @@ async def _bodies(scope: Scope, kept: KeptBase, draft: Draft) -> Bodies:
     return kept.bodies
 
 
-def _new_request(variant: Variant, drafted: Drafted) -> NewRequest:
+def new_request(variant: Variant, drafted: Drafted) -> NewRequest:
+    """What is written down of a call that somebody wants tried."""
     agent, draft = drafted.state.agent, drafted.draft
     size = draft.size
     assert size is not None, "the summarization slot sets the sizes"

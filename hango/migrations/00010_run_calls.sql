@@ -115,6 +115,13 @@ alter table usage_records add constraint usage_records_call_key unique (tenant_i
 alter table usage_records add constraint usage_records_call_fk
   foreign key (tenant_id, call_id) references run_calls (tenant_id, id);
 
+-- A try of another kind: the summary that a run would make, of the messages up to this one. It stands in no list of tries.
+alter table try_requests add column through_seq integer;
+-- squawk-ignore constraint-missing-not-valid
+alter table try_requests add constraint try_requests_through_seq_check check (
+  through_seq is null or (through_seq > 0 and batch_id is null)
+);
+
 create trigger runs_end after update on runs
   for each row when (old.finished_at is null and new.finished_at is not null)
   execute function tell_end();
@@ -189,6 +196,8 @@ grant select, insert, update (stop_reason, error_code, provider_status, provider
   on run_calls to hango_app;
 
 -- +goose Down
+alter table try_requests drop constraint try_requests_through_seq_check;
+alter table try_requests drop column through_seq;
 drop trigger runs_cancel on runs;
 drop trigger runs_end on runs;
 drop function claim_runs(uuid, interval, integer, integer);

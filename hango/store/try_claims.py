@@ -37,6 +37,7 @@ async def requests(scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, ClaimedRe
             texts=read_texts(row.texts),
             request_sha256=row.request_sha256,
             max_output_tokens=row.max_output_tokens,
+            through_seq=row.through_seq,
         )
         for row in found
     }

@@ -13,7 +13,7 @@ import pytest
 from hango.api.authz import PUBLIC
 from hango.api.endpoint import Row
 from hango.api.routes import ROUTES
-from tests.people import STARTS, Api, Person, a_session
+from tests.people import KEEPS_NONE, STARTS, Api, Person, a_session
 from tests.runs import see_through
 
 OWNER, OTHER, ADMIN = "owner", "other", "admin"
@@ -51,6 +51,8 @@ EXPECTED: dict[str, set[str]] = {
     "POST /v1/runs/{run_id}/cancel": {OWNER, ADMIN},
     "GET /v1/runs/{run_id}/calls": {OWNER, ADMIN},
     "GET /v1/runs/{run_id}/calls/{n}/context": {OWNER, ADMIN},
+    "POST /v1/sessions/{session_id}/summary/preview": {OWNER, ADMIN},
+    "GET /v1/summary-previews/{preview_id}": {OWNER, ADMIN},
     "PUT /v1/sessions/{session_id}/summary": {OWNER, ADMIN},
     "DELETE /v1/sessions/{session_id}/summary": {OWNER, ADMIN},
     "POST /v1/sessions/{session_id}/context/try": {OWNER, ADMIN},
@@ -125,8 +127,8 @@ async def make_target(row: Row, people: People, *, shared: bool = False) -> str:
         return str(key["id"])
     if row.access.param == "user_id":
         return owner.user_id
-    agent = await owner.agent(shared=shared)
-    if row.access.param in ("session_id", "try_id", "batch_id", "run_id"):
+    agent = await owner.agent(shared=shared, compaction=KEEPS_NONE)
+    if row.access.param in ("session_id", "try_id", "batch_id", "run_id", "preview_id"):
         session = await a_session(owner, agent["id"], **SUMMARIZED.get(name(row), {}))
         start = STARTS.get(f"{{{row.access.param}}}")
         made = await start(owner, session["id"]) if start else session
@@ -231,7 +233,8 @@ def _with_key_in_address(api: Api, key: str) -> Any:
 async def test_not_yours_and_not_there_are_the_same_bytes(row: Row, people: People) -> None:
     """Another tenant's, another member's, a deleted, a never made and a malformed id: one status, headers, body."""
     target = await make_target(row, people)
-    gone = await make_target(row, people) if row.access.param != "user_id" else str(uuid4())
+    # A user is never deleted; a preview goes with its session, which it does not name.
+    gone = str(uuid4()) if row.access.param in ("user_id", "preview_id") else await make_target(row, people)
     delete = {"agent_id": "/v1/agents/", "session_id": "/v1/sessions/", "key_id": "/v1/api-keys/"}
     made = {"try_id": "/v1/tries/", "batch_id": "/v1/try-batches/", "run_id": "/v1/runs/"}
     if row.access.param in delete:

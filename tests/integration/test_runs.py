@@ -259,7 +259,7 @@ async def test_a_quota_that_cannot_hold_the_call_ends_the_run(api: Api) -> None:
 
 async def test_a_repeated_post_gives_the_first_run_again(desk: Desk, api: Api) -> None:
     """The same key and body give the first run, as it is by then; another body is 422; one message is stored."""
-    key = {"headers": {"Idempotency-Key": "one"}}
+    key: dict[str, Any] = {"headers": {"Idempotency-Key": "one"}}
     first = await start(desk.owner, desk.session_id, message="Where?", **key)
     during = await start(desk.owner, desk.session_id, message="Where?", **key)
     await see_through(api, desk.owner, first.json()["id"])
@@ -278,7 +278,7 @@ async def test_a_repeated_post_gives_the_first_run_again(desk: Desk, api: Api) -
 async def test_a_refused_request_leaves_its_key_free(desk: Desk, api: Api) -> None:
     """What is refused takes no key: the same key starts the run when it may."""
     active = await a_run(desk.owner, desk.session_id)
-    key = {"headers": {"Idempotency-Key": "one"}}
+    key: dict[str, Any] = {"headers": {"Idempotency-Key": "one"}}
     refused = await start(desk.owner, desk.session_id, message="Where?", **key)
     await see_through(api, desk.owner, active["id"])
 
