@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from hango import telemetry
 from hango.domain import RunStatus
+from hango.messages import Usage
 from hango.runs import ClaimedRun, RunError
-from hango.telemetry import Attr, Metric
-from hango.telemetry.names import Value
+from hango.telemetry import Attr, Metric, Seen, Span
+from hango.telemetry.names import Name, Value
 from hango.tries import Claimed, TryError, TryStatus
 
 
@@ -81,3 +84,17 @@ def of_run_end(status: RunStatus, error: RunError | None) -> dict[Attr, Value]:
     """What the span of a claim says of its run's end."""
     found: dict[Attr, Value] = {Attr.RUN_STATUS: status}
     return found if error is None else found | {Attr.ERROR_TYPE: error}
+
+
+def tool(name: str, known: Collection[str]) -> AbstractContextManager[Seen]:
+    """The span of one call of a tool. A name that the request did not have is the model's own text: it is not told."""
+    shown = Name(name if name in known else "unknown")
+    return telemetry.span(Span.TOOL, {Attr.TOOL_NAME: shown}, of=shown)
+
+
+def cached(model: str, usage: Usage) -> None:
+    """What share of a call's input its provider had cached."""
+    read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    if read:
+        ratio = usage.cache_read_tokens / read
+        telemetry.gauge(Metric.CACHE_READ_RATIO, ratio, {Attr.REQUEST_MODEL: Name(model.partition("/")[2])})

@@ -21,7 +21,7 @@ from hango.store import context_bases, run_calls, run_claims
 from hango.store.connection import Scope
 from hango.telemetry import Attr, Metric
 from hango.telemetry.names import Value
-from hango.workers import calls
+from hango.workers import calls, counting
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
 from hango.workers.run_steps import append
 from hango.workers.running import LetGo, Running, Stop
@@ -74,6 +74,8 @@ async def make(running: Running, planned: NextCall, purpose: Purpose, after: Aft
             await _rest(running, seconds)
             continue
         await _settle(running, call_id, terms, response, after)
+        if response.usage_known:
+            counting.cached(planned.model, response.usage)
         await _learn(running, planned, response)
         return response
     raise AssertionError("the last attempt returns or raises")

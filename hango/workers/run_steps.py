@@ -16,6 +16,7 @@ from hango.messages import Block, MessageRole, StopReason, ToolSpec, content_jso
 from hango.store import messages, run_calls, run_claims, runs
 from hango.store.connection import Scope
 from hango.store.messages import NewMessage
+from hango.workers import counting
 from hango.workers.running import LetGo, Running
 
 
@@ -55,7 +56,10 @@ async def carry_out(running: Running, conversation: Conversation, step: Step, to
         place, skill = Workplace(scope, running.start), running.skill
         results = []
         for block in step.next.calls:
-            outcome = running.answers.get(call_key(step.seq, block)) or await run_tool(place, block, tools)
+            outcome = running.answers.get(call_key(step.seq, block))
+            if outcome is None:
+                with counting.tool(block.view.name or "", tools):
+                    outcome = await run_tool(place, block, tools)
             skill = outcome.skill or skill
             results.append(tool_result(block.view.id or "", outcome.text, is_error=outcome.is_error))
         await append(scope, running, conversation, MessageRole.USER, results)

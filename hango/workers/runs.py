@@ -98,7 +98,8 @@ async def _converse(running: Running, conversation: Conversation) -> Stop:
         for block in step.next.calls:
             # A task that an override or a skill leaves out starts nothing: its result says so.
             if block.view.name == TASK.name and TASK.name in tools:
-                running.answers[run_steps.call_key(step.seq, block)] = await _delegate(running, step.seq, block)
+                with counting.tool(TASK.name, tools):
+                    running.answers[run_steps.call_key(step.seq, block)] = await _delegate(running, step.seq, block)
         await run_steps.carry_out(running, conversation, step, tools)
 
 
@@ -108,7 +109,11 @@ async def _call(running: Running, conversation: Conversation) -> None:
         running.compacted = True
         if await run_summaries.compact(running, planned):
             planned = await run_calls.plan(running, conversation)
-    await run_calls.converse(running, conversation, planned)
+    if conversation.is_child:
+        await run_calls.converse(running, conversation, planned)
+        return
+    with telemetry.span(Span.TURN):
+        await run_calls.converse(running, conversation, planned)
 
 
 async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
