@@ -61,9 +61,13 @@ async def use_skill(scope: Scope, run_id: RunID, version_id: FileVersionID) -> N
 
 
 async def rescue(scope: Scope, run_id: RunID, attempt: int) -> bool:
-    """It waits for another worker. False when it may not: cancelled, or no longer this claim's."""
-    done = await rows.rescue_run(scope.conn, tenant_id=scope.tenant_id, id=run_id, attempt=attempt)
-    return done is not None
+    """Its worker fell silent: it waits for another. False when it may not: cancelled, or no longer this claim's."""
+    return await _requeue(scope, run_id, attempt, rescues=1)
+
+
+async def give_back(scope: Scope, run_id: RunID, attempt: int) -> bool:
+    """Its worker ends: it waits for another. False as of `rescue`."""
+    return await _requeue(scope, run_id, attempt, rescues=0)
 
 
 async def child_session(scope: Scope, run_id: RunID, agent_id: AgentID, call: str) -> SessionID:
@@ -82,3 +86,8 @@ async def child_session(scope: Scope, run_id: RunID, agent_id: AgentID, call: st
         parent_call=call,
     )
     return SessionID(session_id)
+
+
+async def _requeue(scope: Scope, run_id: RunID, attempt: int, *, rescues: int) -> bool:
+    done = await rows.requeue_run(scope.conn, tenant_id=scope.tenant_id, id=run_id, attempt=attempt, rescues=rescues)
+    return done is not None

@@ -31,6 +31,7 @@ class Held(Generic[J]):
     def __init__(self, claimed: J) -> None:
         self.claimed = claimed
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self.leaving = False  # the process ends: what goes on after the call under way is for another
 
     def end(self, why: Ending) -> None:
         """End its call, if one is under way; the first reason stands. What is being written down is not stopped."""

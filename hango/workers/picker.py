@@ -67,6 +67,9 @@ class Picker:
         assert self._looker is not None, "it was started"
         self._stopping = True
         self._wanted.set()
+        for held_jobs in self._held.values():
+            for held in held_jobs:
+                held.leaving = True
         try:
             await asyncio.wait([self._looker])
             while self._running:
@@ -123,6 +126,7 @@ class Picker:
 
     def _begin(self, kind: Kind, claimed: Job) -> None:
         held = self._held[kind].take(claimed)
+        held.leaving = self._stopping
         task = asyncio.create_task(self._see_through(kind, held), name=kind.name)
         self._running.add(task)
         task.add_done_callback(partial(self._ended, kind, held))

@@ -33,6 +33,10 @@ class LetGo(Exception):
     """The claim is no longer in force: nothing more may be written."""
 
 
+class Leaving(Exception):
+    """The process ends: another worker goes on with the run."""
+
+
 @dataclass(slots=True)
 class Running:
     """`start` is the base that the run was accepted with. `compacted`: it has tried to compact, which it does once.

@@ -25,7 +25,7 @@ from hango.workers import counting, run_calls, run_steps, run_summaries
 from hango.workers.held import Held
 from hango.workers.outcomes import Ended, Ending
 from hango.workers.run_ends import lose_call
-from hango.workers.running import LetGo, Running, Stop
+from hango.workers.running import Leaving, LetGo, Running, Stop
 
 
 async def see_through(deps: Deps, held: Held[ClaimedRun]) -> None:
@@ -39,6 +39,8 @@ async def see_through(deps: Deps, held: Held[ClaimedRun]) -> None:
             counting.run_ended(ended.status)
         except LetGo:
             return
+        except Leaving:
+            await _give_back(deps, claimed)
         except HangoError as error:
             _log(Log.UNAVAILABLE, error, claimed)
 
@@ -54,8 +56,17 @@ async def _write_end(deps: Deps, claimed: ClaimedRun, ended: Stop) -> None:
         )
 
 
+async def _give_back(deps: Deps, claimed: ClaimedRun) -> None:
+    """Another worker goes on with it; where that cannot be written down, its lease ends."""
+    try:
+        async with deps.store.begin(claimed.principal) as scope:
+            await run_claims.give_back(scope, claimed.id, claimed.attempt)
+    except HangoError as error:
+        _log(Log.UNAVAILABLE, error, claimed)
+
+
 async def _to_its_end(deps: Deps, held: Held[ClaimedRun]) -> Stop:
-    """Raises LetGo, Unavailable."""
+    """Raises LetGo, Leaving, Unavailable."""
     try:
         running = await _begin(deps, held)
         return await _converse(running, Conversation(running.state.session_id))
@@ -67,7 +78,7 @@ async def _to_its_end(deps: Deps, held: Held[ClaimedRun]) -> Stop:
         if ended.why is Ending.GIVEN_UP:
             raise LetGo from None
         return Stop(RunStatus.CANCELLED, error=RunError.CANCELLED)
-    except (LetGo, Unavailable):
+    except (LetGo, Leaving, Unavailable):
         raise
     except Exception as error:
         _log(Log.UNEXPECTED, error, held.claimed)
@@ -84,8 +95,10 @@ async def _begin(deps: Deps, held: Held[ClaimedRun]) -> Running:
 
 
 async def _converse(running: Running, conversation: Conversation) -> Stop:
-    """Calls and tools in turn until the model stops. Raises Stop, LetGo, Ended."""
+    """Calls and tools in turn until the model stops. Raises Stop, LetGo, Leaving, Ended."""
     while True:
+        if running.held.leaving:
+            raise Leaving
         step = await run_steps.next_step(running, conversation)
         if step.next.need is Need.NOTHING:
             return Stop(RunStatus.SUCCEEDED, stop_reason=step.stop_reason)

@@ -245,6 +245,7 @@ CASES: dict[str, Case] = {
         lambda s, t: run_claims.child_session(s, t.claimed_run, t.agent.id, "1:a"), StatementRefused
     ),
     "run_claims.count_turn": Case(lambda s, t: run_claims.count_turn(s, t.claimed_run), None),
+    "run_claims.give_back": Case(lambda s, t: run_claims.give_back(s, t.claimed_run, 1), False),
     "run_claims.hold": Case(lambda s, t: run_claims.hold(s, t.claimed_run, 1), None),
     "run_claims.rescue": Case(lambda s, t: run_claims.rescue(s, t.claimed_run, 1), False),
     "run_claims.state": Case(lambda s, t: run_claims.state(s, t.claimed_run), None),

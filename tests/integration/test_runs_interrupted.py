@@ -285,3 +285,20 @@ async def test_a_given_up_run_ends_no_run(one: Running) -> None:
 
     assert (run.status, run.error, run.usage) == (RunStatus.RUNNING, None, None)
     assert json.loads((await one.desk.history())[-1][1]) == [{"type": "text", "text": "And the nuts?"}]
+
+
+async def test_a_worker_that_is_told_to_stop_gives_its_run_back(one: Running, fake: FakeProvider) -> None:
+    """The call under way is heard and written down; what comes after it is done by another worker, uncounted."""
+    one.model.reply = chat(None, finish_reason="tool_calls", tool_calls=[READS])
+    stopping = asyncio.create_task(one.work.picker.stop())
+    await asyncio.sleep(0)
+    one.model.free.set()
+    await stopping
+    given_back = await one.desk.look(one.id)
+    fake.answer = says(chat("In drawer 4."))
+    async with picking(one.work.deps):
+        run = await one.desk.until(one.id)
+
+    assert (given_back.status, given_back.turns) == (RunStatus.QUEUED, 1)
+    assert (run.status, run.turns, run.attempts, len(fake.seen)) == (RunStatus.SUCCEEDED, 2, 2, 2)
+    assert await ledger(one.work.store, one.desk.principal) == Ledger(used=30, reserved=0)

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_child_session', 'add_run', 'count_turn', 'end_run', 'find_active_run', 'find_child_session', 'get_claimed_run', 'get_run', 'hold_open_runs', 'hold_run', 'list_runs', 'request_run_cancel', 'rescue_run', 'set_last_run', 'use_skill']
+__all__ = ['add_child_session', 'add_run', 'count_turn', 'end_run', 'find_active_run', 'find_child_session', 'get_claimed_run', 'get_run', 'hold_open_runs', 'hold_run', 'list_runs', 'request_run_cancel', 'requeue_run', 'set_last_run', 'use_skill']
 
 
 ADD_RUN = """\
@@ -413,11 +413,11 @@ async def end_run(
     return await cursor.fetchone()
 
 
-RESCUE_RUN = """\
+REQUEUE_RUN = """\
 update runs
 set
   status = 'queued',
-  rescues = rescues + 1,
+  rescues = rescues + %(rescues)s::integer,
   queue_expires_at = clock_timestamp() + make_interval(secs => timeout_ms / 1000.0),
   lease_owner = null,
   lease_until = null
@@ -430,16 +430,17 @@ returning id
 """
 
 
-async def rescue_run(
+async def requeue_run(
     conn: AsyncConnection[Any],
     *,
+    rescues: int,
     tenant_id: UUID,
     id: UUID,
     attempt: int,
 ) -> UUID | None:
-    """It waits again for as long as it may take: its worker fell silent between two calls."""
+    """It waits again, for as long as it may take: its worker fell silent between two calls, or ends."""
     cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(RESCUE_RUN, {"tenant_id": tenant_id, "id": id, "attempt": attempt})
+    await cursor.execute(REQUEUE_RUN, {"rescues": rescues, "tenant_id": tenant_id, "id": id, "attempt": attempt})
     return await cursor.fetchone()
 
 

@@ -148,12 +148,12 @@ where tenant_id = @tenant_id
   and (sqlc.narg(attempt)::integer is null or attempt = sqlc.narg(attempt)::integer)
 returning id;
 
--- name: rescue_run :one
--- It waits again for as long as it may take: its worker fell silent between two calls.
+-- name: requeue_run :one
+-- It waits again, for as long as it may take: its worker fell silent between two calls, or ends.
 update runs
 set
   status = 'queued',
-  rescues = rescues + 1,
+  rescues = rescues + @rescues::integer,
   queue_expires_at = clock_timestamp() + make_interval(secs => timeout_ms / 1000.0),
   lease_owner = null,
   lease_until = null
