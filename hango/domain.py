@@ -23,6 +23,7 @@ RunID = NewType("RunID", UUID)
 BaseID = NewType("BaseID", UUID)
 TryID = NewType("TryID", UUID)
 BatchID = NewType("BatchID", UUID)
+CallID = NewType("CallID", UUID)
 PartID = NewType("PartID", str)  # "system:memory:/memories/AGENTS.md", "tool:read_file", "message:42", "summary"
 
 
@@ -83,6 +84,10 @@ class AuditAction(StrEnum):
     CONTEXT_OVERRIDE = "context.override"
     CONTEXT_TRY = "context.try"  # a try was accepted
     CONTEXT_TRY_FINISHED = "context.try_finished"  # it reached its end, whatever that was
+    RUN_START = "run.start"
+    RUN_FINISH = "run.finish"  # it reached its end, whatever that was
+    SUMMARY_SAVE = "summary.save"
+    SUMMARY_UNDO = "summary.undo"
 
 
 @dataclass(frozen=True, slots=True)

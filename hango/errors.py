@@ -78,6 +78,7 @@ class Reason(StrEnum):
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
     NO_PROVIDER_KEY = "no_provider_key"  # the server has no key for the model's provider
     CONTEXT_TOO_LONG = "context_too_long"  # far more tokens than the model's window holds
+    NOTHING_TO_SUMMARIZE = "nothing_to_summarize"  # what the agent keeps is all that there is
     TOO_MANY_VARIANTS = "too_many_variants"  # a batch of more tries than one may have
 
 
@@ -141,6 +142,12 @@ class Conflict(HangoError):
     """The thing was changed or is in use."""
 
     status, code = 409, "conflict"
+
+
+class RunActive(Conflict):
+    """A run of this session is going on. Wait for its end, or cancel it."""
+
+    code = "run_active"
 
 
 class PreconditionFailed(HangoError):

@@ -46,7 +46,9 @@ class Log(StrEnum):
     REDIS_AWAY = "redis_away"  # requests pass without a rate limit until it is back, and tries are found later
     NOTIFICATIONS_AWAY = "notifications_away"  # waiting requests are not woken until PostgreSQL is back; then they look
     COUNTER_FAILED = "counter_failed"  # a provider's token counter did not answer; the estimate stands
+    SUMMARY_FAILED = "summary_failed"  # compaction gave no summary: the run goes on with its whole history
     OVERRIDES_NOT_APPLIED = "overrides_not_applied"  # a stored set would leave no valid request; sent without it
+    RUN_LOST = "run_lost"  # as try_lost, of a model call of a run
     TRY_LOST = "try_lost"  # its worker fell silent during the call: outcome unknown, billed by its estimate
     TRIES_DRIFT = "tries_drift"  # the reserved tokens of a month are wrong, or a try is older than any may be
     NO_PROVIDER_KEY = "no_provider_key"  # this worker lacks a provider's key that the API has; the try ends uncalled
@@ -71,6 +73,8 @@ class Fields(TypedDict, total=False):
     key_id: UUID
     session_id: UUID
     try_id: UUID
+    run_id: UUID
+    job_id: UUID  # of a try or a run
     ledgers: int
     overdue: int
 

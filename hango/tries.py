@@ -69,7 +69,7 @@ class NewRequest:
     """What the repeats of one variant have in common, as it was accepted.
 
     `sent` and `excluded` are lists of part ids as JSON text (`chain/part_lists.py`). `reserved` tokens are held for
-    one call.
+    one call. `through_seq`: the call asks for a summary of the messages up to this one.
     """
 
     label: str | None
@@ -83,6 +83,7 @@ class NewRequest:
     tokens_after: int
     max_output_tokens: int
     reserved: int
+    through_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class Try:
     started_at: datetime | None
     finished_at: datetime | None
     purged: bool
+    through_seq: int | None = None  # of the preview of a summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,7 @@ class ClaimedRequest:
     texts: Texts | None
     request_sha256: str
     max_output_tokens: int
+    through_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class ReceivedHistogram:
 @dataclass(frozen=True, slots=True)
 class ReceivedGauge:
     name: str
-    value: int
+    value: float
     attributes: dict[str, Any]
 
 
@@ -92,7 +92,7 @@ class Receiver:
                 for point in metric.histogram.data_points
             ]
             self.gauges += [
-                ReceivedGauge(metric.name, point.as_int, plain(point.attributes))
+                ReceivedGauge(metric.name, point.as_double or point.as_int, plain(point.attributes))
                 for metric in metrics
                 for point in metric.gauge.data_points
             ]

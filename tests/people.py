@@ -108,28 +108,37 @@ async def serve(settings: Settings) -> AsyncIterator[Api]:
         yield Api(app, client)
 
 
+# An agent that keeps none of its messages can summarize any session.
+KEEPS_NONE = {"trigger_tokens": 100_000, "keep_messages": 0}
+
+
 async def path_of(row: Row, person: Person) -> str:
     """The row's path for a thing of the person's own."""
-    path = row.path.replace("{path:path}", "notes.md").replace("{user_id}", person.user_id)
+    path = row.path.replace("{path:path}", "notes.md").replace("{user_id}", person.user_id).replace("{n}", "1")
     if "{agent_id}" in path or "{session_id}" in path:
-        agent = await person.agent()
+        agent = await person.agent(compaction=KEEPS_NONE)
         path = path.replace("{agent_id}", agent["id"])
         if "{session_id}" in path:
             path = path.replace("{session_id}", (await a_session(person, agent["id"]))["id"])
     for param, start in STARTS.items():
         if param in path:
-            session = await a_session(person, (await person.agent())["id"])
+            session = await a_session(person, (await person.agent(compaction=KEEPS_NONE))["id"])
             path = path.replace(param, (await start(person, session["id"]))["id"])
     return path
 
 
-async def a_session(person: Person, agent_id: str) -> dict[str, Any]:
+async def a_session(person: Person, agent_id: str, **body: Any) -> dict[str, Any]:
     """One that a model could answer."""
-    return await person.session(agent_id, messages=[{"role": "user", "content": "Hello."}])
+    return await person.session(agent_id, messages=[{"role": "user", "content": "Hello."}], **body)
+
+
+async def a_run(person: Person, session_id: str, **body: Any) -> dict[str, Any]:
+    """A run that waits: nobody works in the tests of the API, unless they say so."""
+    return _accepted(await person.post(f"/v1/sessions/{session_id}/runs", json=body))
 
 
 async def a_try(person: Person, session_id: str, **body: Any) -> dict[str, Any]:
-    """A try that waits: nobody works in the tests of the API, unless they say so."""
+    """A try that waits, as a run does."""
     return _accepted(await person.post(f"/v1/sessions/{session_id}/context/try", json=body))
 
 
@@ -139,13 +148,18 @@ async def a_batch(person: Person, session_id: str, **body: Any) -> dict[str, Any
     )
 
 
+async def a_preview(person: Person, session_id: str) -> dict[str, Any]:
+    """The preview of a summary that waits."""
+    return _accepted(await person.post(f"/v1/sessions/{session_id}/summary/preview"))
+
+
 def _accepted(reply: httpx2.Response) -> dict[str, Any]:
     assert reply.status_code == 202, reply.text
     made: dict[str, Any] = reply.json()
     return made
 
 
-STARTS = {"{try_id}": a_try, "{batch_id}": a_batch}
+STARTS = {"{try_id}": a_try, "{batch_id}": a_batch, "{run_id}": a_run, "{preview_id}": a_preview}
 
 
 def is_problem(reply: httpx2.Response) -> bool:

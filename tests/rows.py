@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from uuid import UUID
 
 from hango.agent_definition import AgentDefinition
 from hango.chain.digest import digest
-from hango.domain import Agent, FileVersion, Principal, Role, Session
+from hango.domain import Agent, FileVersion, Principal, Role, RunID, Session
 from hango.messages import MessageRole, content_json, text_block
-from hango.store import agents, api_keys, messages, sessions, system, users
+from hango.runs import NewRun
+from hango.store import agents, api_keys, context_bases, messages, runs, sessions, system, users
 from hango.store.connection import Scope, Store
 from hango.store.context_bases import BaseFile
 from hango.store.ids import new_id
@@ -58,16 +58,22 @@ def said(n: int, text: str) -> NewMessage:
     return NewMessage(role, content_json(blocks), digest(role, blocks, None))
 
 
-async def make_run(scope: Scope, session: Session) -> UUID:
-    """A run as it stands in the table; the module of runs comes with the run loop."""
-    run_id = new_id()
-    await scope.conn.execute(
-        "insert into runs (tenant_id, id, session_id, user_id, status) values (%s, %s, %s, %s, 'queued')",
-        (scope.tenant_id, run_id, session.id, scope.user_id),
+async def make_run(
+    scope: Scope, session: Session, *, model: str = DEFINITION.model, ttl_seconds: float = 60.0, seconds: float = 60.0
+) -> RunID:
+    """A run that waits for a worker, on the session as it is."""
+    base = await context_bases.current(scope, session.id)
+    assert base is not None
+    new = NewRun(
+        base_id=await context_bases.find_or_create(scope, base),
+        model=model,
+        first_seq=base.through_seq,
+        overrides=0,
+        ttl_seconds=ttl_seconds,
+        timeout_seconds=seconds,
     )
-    await scope.conn.execute(
-        "update sessions set last_run_id = %s where tenant_id = %s and id = %s", (run_id, scope.tenant_id, session.id)
-    )
+    run_id = RunID(new_id())
+    await runs.create(scope, run_id, session.id, new)
     return run_id
 
 

@@ -19,6 +19,8 @@ UNITS = {
     "s": "seconds",
     "{override}": "overrides",
     "{try}": "tries",
+    "{run}": "runs",
+    "1": "a share",
     "{message}": "messages",
     "{thing}": "months or tries",
 }

@@ -13,6 +13,7 @@ from uuid import UUID
 from hango import telemetry
 from hango.api import idempotency, waiting
 from hango.api.endpoint import Call
+from hango.chain import summary_previews
 from hango.chain import tries as planning
 from hango.chain.tries import Plan, Variant
 from hango.config import Settings
@@ -33,16 +34,17 @@ RETRY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The tries that one request asks for. `is_batch`: as a batch, with its label."""
+    """The tries that one request asks for. `is_batch`: as a batch, with its label; `is_summary`: the preview of one."""
 
-    variants: Sequence[Variant]
+    variants: Sequence[Variant] = ()
     repeats: int = 1
     label: str | None = None
     is_batch: bool = False
+    is_summary: bool = False
 
     @property
     def count(self) -> int:
-        return len(self.variants) * self.repeats
+        return 1 if self.is_summary else len(self.variants) * self.repeats
 
 
 async def admit(call: Call[Session, Any, Any], wanted: Wanted) -> UUID:
@@ -83,6 +85,8 @@ async def planned(call: Call[Session, Any, Any], wanted: Wanted) -> Plan:
 
 async def _plan(call: Call[Session, Any, Any], wanted: Wanted) -> Plan:
     async with call.deps.store.read(call.principal) as scope:
+        if wanted.is_summary:
+            return await summary_previews.plan(scope, call.deps, call.target.id)
         gathered = await planning.gather(scope, call.deps, call.target.id, wanted.variants, is_batch=wanted.is_batch)
     return await planning.plan(call.deps, gathered)
 

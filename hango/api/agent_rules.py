@@ -17,9 +17,9 @@ from hango import jsontext
 from hango.agent_definition import AgentDefinition, Builtin, Cache, Compaction, SystemBlock
 from hango.api.agent_bodies import AgentPatch, ToolIn
 from hango.api.bodies import pointer
-from hango.api.paths import check_path
 from hango.chain.middleware import filesystem, skills, subagent, todo
 from hango.errors import Detail, Invalid, Reason
+from hango.files import check_path
 from hango.messages import ToolSpec
 
 PROVIDERS = ("anthropic", "openai", "offline")

@@ -20,7 +20,7 @@ from hango.api.listing import Listing
 from hango.domain import Agent, AuditAction
 from hango.errors import NotFound
 from hango.messages import ToolSpec
-from hango.store import agents, audit, tries
+from hango.store import agents, audit, runs, tries
 from hango.tries import TryStatus
 from hango.workers import counting
 
@@ -144,6 +144,7 @@ async def delete_agent(call: Call[Agent, None]) -> None:
         if not await agents.delete(scope, call.target.id):
             raise NotFound
         cancelled = await tries.cancel(scope, agent_id=call.target.id)
+        await runs.cancel(scope, agent_id=call.target.id)
         await audit.record(scope, AuditAction.AGENT_DELETE, "agent", call.target.id, {})
     counting.ended(TryStatus.CANCELLED, cancelled)
 

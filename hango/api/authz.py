@@ -10,7 +10,8 @@ from uuid import UUID
 from hango.api.fields import parse_id
 from hango.domain import Agent, ApiKey, Principal, Role, Session, User
 from hango.errors import NotFound
-from hango.store import agents, api_keys, sessions, tries, try_batches, users
+from hango.runs import Run
+from hango.store import agents, api_keys, runs, sessions, tries, try_batches, users
 from hango.store.connection import Scope, Store
 from hango.tries import Try, TryBatch
 
@@ -58,7 +59,7 @@ def _owns_session(principal: Principal, session: Session) -> bool:
     return is_admin(principal) or session.created_by == principal.user_id
 
 
-def _owns_its_session(principal: Principal, target: Try | TryBatch) -> bool:
+def _owns_its_session(principal: Principal, target: Run | Try | TryBatch) -> bool:
     return is_admin(principal) or target.session_owner == principal.user_id
 
 
@@ -92,6 +93,16 @@ WRITE_SESSION: Access[Session] = Access(
 )
 READ_TRY: Access[Try] = Access(
     "READ_TRY", "the creator of the try's session and admins", _owns_its_session, "try_id", tries.get
+)
+READ_PREVIEW: Access[Try] = Access(
+    "READ_PREVIEW",
+    "the creator of the preview's session and admins",
+    _owns_its_session,
+    "preview_id",
+    tries.get_preview,
+)
+READ_RUN: Access[Run] = Access(
+    "READ_RUN", "the creator of the run's session and admins", _owns_its_session, "run_id", runs.get
 )
 READ_BATCH: Access[TryBatch] = Access(
     "READ_BATCH", "the creator of the batch's session and admins", _owns_its_session, "batch_id", try_batches.get

@@ -11,13 +11,10 @@ from pydantic import Field
 from hango.api.endpoint import Call, Reply
 from hango.api.fields import Body, Moment, PageQuery
 from hango.api.listing import Listing
-from hango.api.paths import PATH_CHARS, check_path
 from hango.domain import Agent, AuditAction, FileVersion
 from hango.errors import Invalid, NotFound, Reason
+from hango.files import CONTENT_CHARS, PATH_CHARS, check_path
 from hango.store import audit, files
-
-# Characters. Over four times what a part of the context may have; a larger file belongs elsewhere.
-CONTENT_CHARS = 1024 * 1024
 
 
 class FileIn(Body):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+import msgspec
+
 from hango.api.endpoint import Call
 from hango.errors import Invalid, Reason
 
@@ -30,5 +32,11 @@ def read(call: Call[Any, Any]) -> Repeatable | None:
     if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
         message = "An Idempotency-Key is one text of 1 to 255 printable ASCII characters, such as a new UUID."
         raise Invalid.because(Reason.BAD_FIELD, message)
-    asked = f"{call.request.method} {call.request.url.path}\n{call.body.model_dump_json()}"
+    body = "" if call.body is None else call.body.model_dump_json(fallback=_as_it_came)
+    asked = f"{call.request.method} {call.request.url.path}\n{body}"
     return Repeatable(keys[0], sha256(asked.encode()).digest())
+
+
+def _as_it_came(value: msgspec.Raw) -> str:
+    """A field that is kept as the bytes that came."""
+    return bytes(value).decode()

@@ -16,8 +16,12 @@ from hango.api import (
     files,
     health,
     imports,
+    run_calls,
+    runs,
     session_messages,
     sessions,
+    summaries,
+    summary_previews,
     tenant,
     tries,
     try_batches,
@@ -33,6 +37,8 @@ from hango.api.authz import (
     PUBLIC,
     READ_AGENT,
     READ_BATCH,
+    READ_PREVIEW,
+    READ_RUN,
     READ_SESSION,
     READ_TRY,
     WRITE_AGENT,
@@ -57,7 +63,9 @@ from hango.chain.snapshot import Snapshot
 
 AGENT = "/v1/agents/{agent_id}"
 SESSION = "/v1/sessions/{session_id}"
+RUN = "/v1/runs/{run_id}"
 TRY = "/v1/tries/{try_id}"
+PREVIEW = "/v1/summary-previews/{preview_id}"
 BATCH = "/v1/try-batches/{batch_id}"
 CONTEXT = (Snapshot, FullPart, context.ProviderRequest)
 STARTS = (IDEMPOTENCY_KEY, PREFER)
@@ -90,7 +98,7 @@ ROUTES: tuple[Row, ...] = (
     Row("GET", SESSION + "/messages", READ_SESSION, session_messages.list_messages, "List the persisted messages",
         session_messages.MessagesOut, query=session_messages.MessagesQuery),
     Row("POST", SESSION + "/messages", WRITE_SESSION, session_messages.append_messages, "Append messages",
-        session_messages.AppendedOut, session_messages.MessagesIn, status=201),
+        session_messages.AppendedOut, session_messages.MessagesIn, status=201, refuses=(409,)),
 
     Row("POST", "/v1/imports", MEMBER, imports.import_file, "Import a transcript or request body as people have it",
         imports.ImportedOut, query=imports.ImportQuery, status=201,
@@ -113,6 +121,30 @@ ROUTES: tuple[Row, ...] = (
         "Replace them; an empty list clears", context_overrides.OverridesOut,
         context_overrides.OverridesIn, query=context_overrides.OverridesQuery, refuses=(412,), asks=(IF_MATCH,),
         gives=(ETAG,)),
+
+    Row("POST", SESSION + "/runs", WRITE_SESSION, runs.start_run, "Run: say something, or let the agent go on",
+        runs.RunOut, runs.RunIn, query=WaitQuery, status=202, also=(200,), refuses=(402, 409), asks=STARTS,
+        gives=STARTED),
+    Row("GET", SESSION + "/runs", READ_SESSION, runs.list_runs, "List a session's runs", Listing[runs.RunOut],
+        query=PageQuery),
+    Row("GET", RUN, READ_RUN, runs.show_run, "A run, or its end when it comes in time", runs.RunOut, query=WaitQuery,
+        asks=(PREFER,), gives=WAITED),
+    Row("POST", RUN + "/cancel", READ_RUN, runs.cancel_run, "Cancel a run", runs.RunOut, also=(202,)),
+
+    Row("POST", SESSION + "/summary/preview", READ_SESSION, summary_previews.start_preview,
+        "Ask for the summary that a run would make, and save nothing", summary_previews.SummaryPreviewOut,
+        query=WaitQuery, status=202, also=(200,), refuses=(402, 422), asks=STARTS, gives=STARTED),
+    Row("GET", PREVIEW, READ_PREVIEW, summary_previews.show_preview,
+        "A summary's preview, or its end when it comes in time", summary_previews.SummaryPreviewOut, query=WaitQuery,
+        asks=(PREFER,), gives=WAITED),
+    Row("PUT", SESSION + "/summary", WRITE_SESSION, summaries.put_summary, "Put a summary in force",
+        summaries.SummaryOut, summaries.SummaryIn, refuses=(409,)),
+    Row("DELETE", SESSION + "/summary", WRITE_SESSION, summaries.undo_summary, "Take the last summary back",
+        status=204, refuses=(409,)),
+    Row("GET", RUN + "/calls", READ_RUN, run_calls.list_calls, "List the model calls of a run",
+        Listing[run_calls.RunCallOut], query=PageQuery),
+    Row("GET", RUN + "/calls/{n}/context", READ_RUN, run_calls.show_call, "What the model saw then, or what changed",
+        (run_calls.PastContextOut, run_calls.ContextDiffOut), query=run_calls.CallContextQuery),
 
     Row("POST", SESSION + "/context/try", READ_SESSION, tries.start_try, "Try a changed context with one model call",
         TryOut, tries.TryIn, query=WaitQuery, status=202, also=(200,), refuses=(402,), asks=STARTS, gives=STARTED),

@@ -17,7 +17,7 @@ from hango.chain.digest import digests
 from hango.domain import AuditAction, Session, SessionMessage
 from hango.errors import Detail, Invalid
 from hango.messages import Message, MessageRole, content_json, read_content
-from hango.store import audit, messages
+from hango.store import audit, context_overrides, messages, runs
 from hango.store.messages import NewMessage
 
 SEQ_MOST = 2**31 - 1  # a Postgres integer
@@ -103,6 +103,8 @@ async def list_messages(call: Call[Session, None, MessagesQuery]) -> MessagesOut
 async def append_messages(call: Call[Session, MessagesIn]) -> Reply[AppendedOut]:
     history = await read_messages(call.body.messages)
     async with call.deps.store.begin(call.principal) as scope:
+        await context_overrides.hold_session(scope, call.target.id)
+        await runs.refuse_active(scope, call.target.id)
         seqs = await messages.append(scope, call.target.id, history)
         await audit.record(scope, AuditAction.SESSION_APPEND, "session", call.target.id, {"messages": len(seqs)})
     location = f"/v1/sessions/{call.target.id}/messages?after={seqs[0] - 1}"

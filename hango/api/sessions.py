@@ -18,7 +18,7 @@ from hango.api.session_messages import MessageIn
 from hango.chain import estimator
 from hango.domain import AgentID, AuditAction, RunStatus, Session
 from hango.errors import Invalid, NotFound, Reason
-from hango.store import agents, audit, messages, sessions, tries
+from hango.store import agents, audit, messages, runs, sessions, tries
 from hango.store.connection import Scope
 from hango.tries import TryStatus
 from hango.workers import counting
@@ -128,6 +128,7 @@ async def delete_session(call: Call[Session, None]) -> None:
         if not await sessions.delete(scope, call.target.id):
             raise NotFound
         cancelled = await tries.cancel(scope, session_id=call.target.id)
+        await runs.cancel(scope, session_id=call.target.id)
         await audit.record(scope, AuditAction.SESSION_DELETE, "session", call.target.id, {})
     counting.ended(TryStatus.CANCELLED, cancelled)
 

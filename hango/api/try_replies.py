@@ -124,7 +124,7 @@ class TryOut(msgspec.Struct, frozen=True):
             answer=None if made.answer is None else AnswerOut("assistant", Raw(made.answer.encode())),
             stop_reason=made.stop_reason,
             usage=TryUsageOut.of(made.usage),
-            error=_error(made),
+            error=error_of(made),
             attempts=made.attempts,
             purged=made.purged,
             created_at=made.created_at,
@@ -218,7 +218,7 @@ def _request(made: Try) -> TryRequestOut:
     )
 
 
-def _error(made: Try) -> TryErrorOut | None:
+def error_of(made: Try) -> TryErrorOut | None:
     if made.error is None:
         return None
     message = SENTENCES[made.error]

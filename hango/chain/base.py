@@ -9,6 +9,7 @@ from uuid import UUID
 from hango.agent_definition import AgentDefinition, Builtin
 from hango.chain.deps import MAX_HEAD_CHARS, Deps
 from hango.chain.middleware.memory import MAX_FILES
+from hango.chain.middleware.skills import read_skill
 from hango.chain.state import UNCHANGED, State, Trunk, Wanted
 from hango.digests import MessageDigest
 from hango.domain import AgentID, FileVersion, SessionID, Summary
@@ -82,6 +83,8 @@ async def build_trunk(
     summary = None if trunk.without_summary else base.summary
     own = await deps.definition(scope, base.agent_version_id)
     agent = own if trunk.model in (None, own.model) else _with_model(deps, own, str(trunk.model))
+    if trunk.is_child:  # a subagent starts none of its own
+        agent = replace(agent, builtin=agent.builtin - {Builtin.SUBAGENT})
     row, learnt = deps.models.row(agent.model), base.factors.get(agent.model)
     dialect = deps.providers.get(agent.provider).dialect_for(agent.model_name)
     if like is None:
@@ -102,8 +105,16 @@ async def build_trunk(
         factor=row.factor if learnt is None else round(learnt.factor, FACTOR_DIGITS),
         calibrated_from=0 if learnt is None else learnt.calls,
         own_model=own.model,
+        narrowed_to=_narrowed(base, files),
         prefill=row.prefill,
     )
+
+
+def _narrowed(base: CurrentBase, files: Mapping[str, FileVersion]) -> frozenset[str] | None:
+    """The tools that the skill allows which the run has loaded last; None when it says nothing of tools."""
+    loaded = next((file for file in files.values() if file.version_id == base.skill_version_id), None)
+    skill = None if loaded is None else read_skill(loaded)
+    return None if skill is None or skill.allowed_tools is None else frozenset(skill.allowed_tools)
 
 
 def _with_model(deps: Deps, own: AgentDefinition, model: str) -> AgentDefinition:

@@ -26,7 +26,7 @@ def request_sha256(state: State, draft: Draft) -> str:
         "params": agent.params,
         "ttl": agent.cache.ttl,
         "mark": draft.breakpoint,
-        "system": [(part, _text_sha256(text)) for part, text in draft.kept_system()],
+        "system": [(part, text_sha256(text)) for part, text in draft.kept_system()],
         "tools": _tools_sha256(tuple(item.value for item in draft.kept_tools())),
         # Of a turn that is put together its blocks matter; the messages' own digests follow below.
         "turns": [
@@ -43,7 +43,8 @@ def request_sha256(state: State, draft: Draft) -> str:
 
 # Texts and tools are immutable and come back at every call: hashed once.
 @lru_cache(maxsize=4096)
-def _text_sha256(text: str) -> str:
+def text_sha256(text: str) -> str:
+    """Of one text."""
     return sha256(text.encode()).hexdigest()
 
 

@@ -32,10 +32,11 @@ UNCHANGED = Wanted()
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """What of a caller's wishes changes what a state is read from: the model, and whether the summary stands."""
+    """What changes what a state is read from: the model, whether the summary stands, whether it is a subagent's."""
 
     model: str | None = None
     without_summary: bool = False
+    is_child: bool = False
 
 
 @dataclass(slots=True)
@@ -44,7 +45,8 @@ class State:
 
     `agent` is as it is called; `own_model` the model that it has by itself. `saved` are the overrides stored for the
     agent and the session, `last_seq` the session's end. `factor` was learnt from `calibrated_from` billed calls.
-    `before_run` fills the private states and `problems`; after it nothing here changes.
+    `narrowed_to` are the tools that the skill in force allows, None without one. `before_run` fills the private states
+    and `problems`; after it nothing here changes.
     """
 
     session_id: SessionID
@@ -60,6 +62,7 @@ class State:
     factor: float = 1.0
     calibrated_from: int = 0
     own_model: str | None = None
+    narrowed_to: frozenset[str] | None = None
     prefill: bool = False
     problems: list[Detail] = field(default_factory=list)
     _private: dict[type[Any], Any] = field(default_factory=dict)

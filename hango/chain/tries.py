@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from hango.chain import base as bases
 from hango.chain import context, part_lists, sendable
@@ -111,7 +112,7 @@ async def plan(deps: Deps, gathered: Gathered) -> Plan:
             trunk = gathered.trunks[bases.trunk_of(base, variant.wanted)]
             drafted = await draft_state(base, trunk.with_wanted(variant.wanted))
             sendable.check(deps, drafted)
-        made.append(_new_request(variant, drafted))
+        made.append(new_request(variant, drafted))
         await asyncio.sleep(0)  # a thousand variants of a long session must not hold up other requests
     return Plan(base, tuple(made))
 
@@ -150,12 +151,21 @@ def wishes_of(changes: Changes, texts: Texts, model: str | None) -> Wanted:
     return Wanted(read(changes.exclude, texts.replace), changes.include, texts.message, changes.until, model)
 
 
-async def learn(scope: Scope, deps: Deps, bills: Sequence[tuple[Prepared, Usage]]) -> None:
+class Counted(Protocol):
+    """A call that was billed. `raw_tokens` are those of the counting encoding."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def raw_tokens(self) -> int: ...
+
+
+async def learn(scope: Scope, deps: Deps, bills: Sequence[tuple[Counted, Usage]]) -> None:
     """Take what calls were billed at, in this order, as lessons for the estimates of their models."""
     ratios: dict[str, list[float]] = {}
     for prepared, usage in bills:
         billed = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-        if prepared.provider != "offline" and min(prepared.raw_tokens, billed) >= LEAST_TOKENS:
+        if not prepared.model.startswith("offline/") and min(prepared.raw_tokens, billed) >= LEAST_TOKENS:
             ratios.setdefault(prepared.model, []).append(billed / prepared.raw_tokens)
     for model, found in sorted(ratios.items()):  # in the order in which everybody takes these rows
         start = deps.models.row(model).factor
@@ -223,7 +233,8 @@ async def _bodies(scope: Scope, kept: KeptBase, draft: Draft) -> Bodies:
     return kept.bodies
 
 
-def _new_request(variant: Variant, drafted: Drafted) -> NewRequest:
+def new_request(variant: Variant, drafted: Drafted) -> NewRequest:
+    """What is written down of a call that somebody wants tried."""
     agent, draft = drafted.state.agent, drafted.draft
     size = draft.size
     assert size is not None, "the summarization slot sets the sizes"

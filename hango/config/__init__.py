@@ -195,6 +195,7 @@ class Settings:
     import_max: int = setting(SIZE, "512MiB", "The largest JSON Lines file an import takes.")
     run_timeout: float = setting(SECONDS, "30m", "How long one run may take.")
     run_max_turns: int = setting(whole(1, 10_000), "50", "Model calls of one run.")
+    run_max_tokens: int = setting(whole(1, 10**12), "5000000", "Tokens that the model calls of one run may use.")
     worker_threads: int = setting(whole(1, 1024), "64", "Model calls in flight per worker process.")
     long_wait_max: float = setting(SECONDS, "60s", "The longest wait a request may ask for.")
     otlp_endpoint: str | None = optional(

@@ -55,7 +55,7 @@ async def hold_overdue(scope: SystemScope, most: int) -> list[Overdue]:
     """Tries whose worker has been silent past its lease, held until the transaction ends."""
     return [
         Overdue(
-            principal=_principal(row.tenant_id, row.user_id, row.api_key_id),
+            principal=principal_of(row.tenant_id, row.user_id, row.api_key_id),
             id=TryID(row.id),
             request_id=row.request_id,
             attempt=row.attempt,
@@ -71,7 +71,7 @@ async def hold_overdue(scope: SystemScope, most: int) -> list[Overdue]:
 async def tenants_with_expired(scope: SystemScope, most: int) -> list[Principal]:
     """Tenants with tries that waited for too long, each as nobody in particular."""
     found = await rows.list_tenants_with_expired(scope.conn, most=most)
-    return [_principal(tenant_id, tenant_id, tenant_id) for tenant_id in found]
+    return [principal_of(tenant_id, tenant_id, tenant_id) for tenant_id in found]
 
 
 async def count_claimable(scope: SystemScope, most: int) -> tuple[int, float]:
@@ -88,12 +88,12 @@ async def count_drift(scope: SystemScope, bound_seconds: float) -> tuple[int, in
 
 async def tenants(scope: SystemScope) -> list[Principal]:
     """Every tenant, each as nobody in particular."""
-    return [_principal(tenant_id, tenant_id, tenant_id) for tenant_id in await rows.list_tenants(scope.conn)]
+    return [principal_of(tenant_id, tenant_id, tenant_id) for tenant_id in await rows.list_tenants(scope.conn)]
 
 
 def _claimed(row: rows.ListClaimedRow) -> Claimed:
     return Claimed(
-        principal=_principal(row.tenant_id, row.user_id, row.api_key_id, trace_llm_content=row.trace_llm_content),
+        principal=principal_of(row.tenant_id, row.user_id, row.api_key_id, trace_llm_content=row.trace_llm_content),
         id=TryID(row.id),
         session_id=SessionID(row.session_id),
         request_id=row.request_id,
@@ -106,7 +106,7 @@ def _claimed(row: rows.ListClaimedRow) -> Claimed:
     )
 
 
-def _principal(tenant_id: UUID, user_id: UUID, key_id: UUID, *, trace_llm_content: bool = False) -> Principal:
+def principal_of(tenant_id: UUID, user_id: UUID, key_id: UUID, *, trace_llm_content: bool = False) -> Principal:
     """On behalf of whom: no more rights than a member has."""
     return Principal(
         TenantID(tenant_id), UserID(user_id), KeyID(key_id), Role.MEMBER, trace_llm_content=trace_llm_content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
@@ -44,6 +44,7 @@ class CurrentBase:
     MAX_SKILLS is there when there are more. `overrides` are the saved ones: the agent's in the order they were given,
     then the session's, and `override_text` their JSON text; `override_key` is equal for equal ones, "" for none.
     `factors` are what was learnt of models until now, also of a base that was kept.
+    `skill_version_id` is the skill that a run has loaded last.
     """
 
     session_id: SessionID
@@ -55,6 +56,7 @@ class CurrentBase:
     overrides: tuple[SavedOverride, ...] = ()
     override_key: str = ""
     override_text: str = "[]"
+    skill_version_id: FileVersionID | None = None
     factors: Factors = field(default_factory=dict)
 
 
@@ -81,6 +83,7 @@ class ContextBase:
     summary_id: SummaryID | None
     override_set_id: UUID | None
     file_version_ids: tuple[FileVersionID, ...]
+    skill_version_id: FileVersionID | None
     created_at: datetime
 
 
@@ -139,6 +142,7 @@ async def find_or_create(scope: Scope, base: CurrentBase) -> BaseID:
         summary_id=summary_id,
         override_set_id=override_set_id,
         file_version_ids=file_ids,
+        skill_version_id=base.skill_version_id,
         hash=hash,
     )
     # The other's row is committed: the insert above waited for it.
@@ -157,6 +161,7 @@ async def get(scope: Scope, base_id: UUID) -> ContextBase | None:
         summary_id=None if row.summary_id is None else SummaryID(row.summary_id),
         override_set_id=row.override_set_id,
         file_version_ids=tuple(FileVersionID(id) for id in row.file_version_ids),
+        skill_version_id=None if row.skill_version_id is None else FileVersionID(row.skill_version_id),
         created_at=row.created_at,
     )
 
@@ -177,8 +182,16 @@ async def load(scope: Scope, base: ContextBase) -> CurrentBase | None:
         overrides=overrides,
         override_key=override_key,
         override_text=row.overrides,
+        skill_version_id=base.skill_version_id,
         factors=token_factors.from_json(row.factors),
     )
+
+
+def with_overrides(base: CurrentBase, overrides: Sequence[SavedOverride]) -> CurrentBase:
+    """The base with some of its overrides."""
+    text = context_overrides.to_json(overrides)
+    kept, key = context_overrides.from_json(text)
+    return replace(base, overrides=kept, override_key=key, override_text=text)
 
 
 async def _current(
@@ -198,5 +211,6 @@ def _read_files(text: str) -> tuple[BaseFile, ...]:
 
 
 def _hash(base: CurrentBase, summary_id: UUID | None, override_set_id: UUID | None, file_ids: Sequence[UUID]) -> bytes:
-    named = (base.session_id, base.agent_version_id, base.through_seq, summary_id, override_set_id, *file_ids)
+    skill = () if base.skill_version_id is None else ("skill", base.skill_version_id)
+    named = (base.session_id, base.agent_version_id, base.through_seq, summary_id, override_set_id, *file_ids, *skill)
     return sha256(" ".join(map(str, named)).encode()).digest()

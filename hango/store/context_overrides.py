@@ -88,6 +88,15 @@ def from_json(text: str) -> tuple[tuple[SavedOverride, ...], str]:
     return overrides, sha256(text.encode()).hexdigest()
 
 
+def to_json(overrides: Sequence[SavedOverride]) -> str:
+    """The text of which `from_json` makes them again."""
+    items = [
+        (one.part, one.action, one.replacement, one.against, one.scope, one.created_by, one.created_at)
+        for one in overrides
+    ]
+    return msgspec.json.encode(items).decode()
+
+
 async def _list(scope: Scope, of: OverrideScope, target_id: UUID) -> list[SavedOverride]:
     agent_id, session_id = _target(of, target_id)
     found = await rows.list_overrides(scope.conn, tenant_id=scope.tenant_id, agent_id=agent_id, session_id=session_id)

@@ -42,8 +42,23 @@ async def list_under(
     return page(found, limit, _entry, lambda entry: entry.path)
 
 
+async def holding(scope: Scope, agent_id: UUID, paths: Sequence[str], text: str) -> dict[str, str]:
+    """Of the files of these paths those whose text holds `text`: their texts, by path."""
+    found = await rows.list_holding(scope.conn, tenant_id=scope.tenant_id, agent_id=agent_id, paths=paths, text=text)
+    return {row.path: row.content for row in found}
+
+
+async def hold(scope: Scope, agent_id: UUID) -> None:
+    """Nobody else writes a file of the agent until the transaction ends."""
+    await rows.hold_files(scope.conn, tenant_id=scope.tenant_id, agent_id=agent_id)
+
+
 async def write(scope: Scope, agent_id: UUID, path: str, content: str) -> FileVersion:
-    """The file's version from now on; writing what is there already makes none. Raises NotFound (no such agent)."""
+    """The file's version from now on; writing what is there already makes none. Raises NotFound (no such agent).
+
+    Holds the agent's files: two that write several never stand in each other's way.
+    """
+    await hold(scope, agent_id)
     there = await read(scope, agent_id, path)
     if there is not None and there.content == content:
         return there

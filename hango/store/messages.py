@@ -38,6 +38,16 @@ class NewMessage:
     run_id: RunID | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The end of a history. `content` is the JSON text of its blocks."""
+
+    seq: int
+    role: str
+    content: str
+    run_id: RunID | None
+
+
 async def append(scope: Scope, session_id: UUID, new: Sequence[NewMessage]) -> list[int]:
     """Append in order, all or none; returns the seqs, which have no gaps. Raises NotFound.
 
@@ -102,6 +112,14 @@ async def page(scope: Scope, session_id: UUID, after: int, limit: int) -> list[S
         )
         for row in found
     ]
+
+
+async def last(scope: Scope, session_id: UUID) -> LastMessage | None:
+    """The last message of a session, of a subagent's too. None: there is none, or no such session."""
+    row = await rows.get_last_message(scope.conn, tenant_id=scope.tenant_id, session_id=session_id)
+    if row is None:
+        return None
+    return LastMessage(row.seq, row.role, row.content, None if row.run_id is None else RunID(row.run_id))
 
 
 async def bodies(scope: Scope, session_id: UUID, *, after_seq: int, through_seq: int) -> dict[int, str]:

@@ -43,6 +43,16 @@ def id_of(cursor: str | None) -> UUID | None:
         raise _not_a_cursor() from None
 
 
+def number_of(cursor: str | None) -> int:
+    """The number in a cursor, 0 for none. Raises Invalid (`bad_field`) for text that no list gave."""
+    text = text_of(cursor)
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise _not_a_cursor()
+    return int(text)
+
+
 def text_of(cursor: str | None) -> str | None:
     """The text in a cursor. Raises Invalid (`bad_field`) for text that no list gave."""
     if cursor is None:

@@ -18,6 +18,14 @@ async def get(scope: Scope, session_id: UUID) -> Session | None:
     return _session(row) if row else None
 
 
+async def end_of(scope: Scope, session_id: UUID) -> int:
+    """The last seq of a session, of a subagent's too. Raises NotFound."""
+    found = await rows.get_session_end(scope.conn, tenant_id=scope.tenant_id, id=session_id)
+    if found is None:
+        raise NotFound
+    return found
+
+
 async def list_all(
     scope: Scope,
     *,
@@ -83,6 +91,11 @@ async def set_summary(scope: Scope, session_id: UUID, text: str, through_seq: in
         raise Invalid.because(Reason.BAD_FIELD, message, pointer="/summary/through_seq")
     await rows.use_summary(scope.conn, tenant_id=scope.tenant_id, session_id=session_id, summary_id=summary_id)
     return Summary(SummaryID(summary_id), text, through_seq)
+
+
+async def undo_summary(scope: Scope, session_id: UUID) -> bool:
+    """Take the last summary back: the one before it is in force again, or none. False when there is none."""
+    return await rows.undo_summary(scope.conn, tenant_id=scope.tenant_id, session_id=session_id) is not None
 
 
 def summary_of(summary_id: UUID | None, text: str | None, through_seq: int | None) -> Summary | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -60,6 +61,7 @@ async def create(
         tokens_befores=[request.tokens_before for request in requests],
         tokens_afters=[request.tokens_after for request in requests],
         max_output_tokens=[request.max_output_tokens for request in requests],
+        through_seqs=[request.through_seq for request in requests],
     )
     every = [(request, id) for request, id in zip(requests, request_ids, strict=True) for _ in range(repeats)]
     ids = [TryID(new_id()) for _ in every]
@@ -103,8 +105,16 @@ async def count_outstanding(scope: Scope) -> int:
 
 async def get(scope: Scope, try_id: UUID) -> Try | None:
     """A try of a session that is not deleted, with its texts and its answer."""
-    row = await rows.get_try(scope.conn, tenant_id=scope.tenant_id, id=try_id)
+    row = await rows.get_try(scope.conn, tenant_id=scope.tenant_id, id=try_id, is_preview=False)
     return None if row is None else _try(row, row.texts, row.sent, row.answer, row.said)
+
+
+async def get_preview(scope: Scope, try_id: UUID) -> Try | None:
+    """The preview of a summary, which is a try of another kind."""
+    row = await rows.get_try(scope.conn, tenant_id=scope.tenant_id, id=try_id, is_preview=True)
+    if row is None:
+        return None
+    return replace(_try(row, row.texts, row.sent, row.answer, row.said), through_seq=row.through_seq)
 
 
 async def list_all(

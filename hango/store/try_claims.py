@@ -37,6 +37,7 @@ async def requests(scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, ClaimedRe
             texts=read_texts(row.texts),
             request_sha256=row.request_sha256,
             max_output_tokens=row.max_output_tokens,
+            through_seq=row.through_seq,
         )
         for row in found
     }
@@ -91,7 +92,7 @@ async def settle_all(
         output_tokens=[end.usage.tokens.output_tokens for end in ends],
         cache_read_tokens=[end.usage.tokens.cache_read_tokens for end in ends],
         cache_write_tokens=[end.usage.tokens.cache_write_tokens for end in ends],
-        costs_usd=[_cost(end.usage) for end in ends],
+        costs_usd=[cost_of(end.usage) for end in ends],
         estimateds=[end.usage.estimated for end in ends],
         tokens=[total(end.usage.tokens) for end in ends],
         answers=[end.answer for end in ends],
@@ -113,7 +114,7 @@ async def correct_lost(scope: Scope, try_id: TryID, attempt: int, usage: TryUsag
         output_tokens=tokens.output_tokens,
         cache_read_tokens=tokens.cache_read_tokens,
         cache_write_tokens=tokens.cache_write_tokens,
-        cost_usd=_cost(usage),
+        cost_usd=cost_of(usage),
         tokens=total(tokens),
     )
     return done is not None
@@ -158,5 +159,5 @@ def reservation(reserved: int, max_output_tokens: int) -> Usage:
     return Usage(input_tokens=reserved - output, output_tokens=output)
 
 
-def _cost(usage: TryUsage) -> Decimal | None:
+def cost_of(usage: TryUsage) -> Decimal | None:
     return None if usage.cost_usd is None else Decimal(repr(usage.cost_usd))

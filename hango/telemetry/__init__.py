@@ -191,12 +191,15 @@ class _Open:
 _OFF: Final = _Off()
 
 
-def span(name: Span, attrs: Mapping[Attr, Value] | None = None, *, seconds: Metric | None = None) -> _Open | _Off:
-    """A span below the one that is open. `seconds` names the histogram that takes its duration."""
+def span(
+    name: Span, attrs: Mapping[Attr, Value] | None = None, *, of: Name | None = None, seconds: Metric | None = None
+) -> _Open | _Off:
+    """A span below the one that is open, named after what it is of. `seconds` names the histogram of its duration."""
     exporters = _State.exporters
     if exporters is None:
         return _OFF
-    return _Open(exporters, exporters.tracer.start_span(name.value, attributes=_all_plain(attrs)), seconds=seconds)
+    shown = name.value if of is None else f"{name} {of}"
+    return _Open(exporters, exporters.tracer.start_span(shown, attributes=_all_plain(attrs)), seconds=seconds)
 
 
 def job_span(name: Span, traceparent: str | None, attrs: Mapping[Attr, Value] | None = None) -> _Open | _Off:
@@ -242,7 +245,7 @@ def is_on() -> bool:
     return _State.exporters is not None
 
 
-def gauge(name: Metric, value: int, attrs: Mapping[Attr, Value]) -> None:
+def gauge(name: Metric, value: float, attrs: Mapping[Attr, Value]) -> None:
     """Say how much there is of something, as of now."""
     if _State.exporters is not None:
         _State.exporters.gauges[name].set(value, _all_plain(attrs))

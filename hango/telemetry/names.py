@@ -24,6 +24,9 @@ class Span(StrEnum):
 
     CONTEXT_INSPECT = "agent.context_inspect"  # one inspect or preview: assembly, snapshot, counting
     CONTEXT_TRY = "context_try"  # one claim of a try in a worker, a part of the trace that asked for it
+    RUN = "run"  # one claim of a run in a worker, a part of the trace that asked for it
+    TURN = "run.turn"  # one model call of a run's own conversation, with what is written down around it
+    TOOL = "execute_tool"  # one call of a built-in tool; the tool's name follows it
     CHAT = "chat"  # one model call; the model's name follows it
 
 
@@ -60,6 +63,11 @@ class Attr(StrEnum):
     TRY_ATTEMPT = "hango.context.try.attempt"
     TRY_OUTCOME = "hango.context.try.outcome"
     TRY_KIND = "hango.context.try.kind"
+    RUN_ID = "hango.run.id"
+    RUN_ATTEMPT = "hango.run.attempt"
+    RUN_STATUS = "hango.run.status"
+    PURPOSE = "hango.run.purpose"  # of a model call: run, subagent, summary
+    TOOL_NAME = "gen_ai.tool.name"
     OVERRIDES = "hango.context.overrides"
     EXCLUDED_TOKENS = "hango.context.excluded_tokens"
     OPERATION = "gen_ai.operation.name"
@@ -91,6 +99,9 @@ class Metric(StrEnum):
     TRY_CALL = "hango.context.try.call.duration"
     TRY_RECONCILED = "hango.context.try.reconciled"
     TRY_DRIFT = "hango.context.try.drift"
+    RUN = "hango.run"
+    RUN_CALL = "hango.run.call.duration"
+    CACHE_READ_RATIO = "hango.cache.read_ratio"
     POISON = "hango.queue.poison"
 
 
@@ -120,6 +131,12 @@ HISTOGRAMS: Mapping[Metric, Histogram] = {
         # A small model says a word in tenths of a second; two minutes is the default of the longest.
         bounds=(0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0),
     ),
+    Metric.RUN_CALL: Histogram(
+        unit="s",
+        meaning="Time of one model call of a run, from right before the first byte to the last one or the failure.",
+        # As of a try; an answer of a run may take longer.
+        bounds=(0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0),
+    ),
 }
 
 
@@ -133,6 +150,10 @@ GAUGES: Mapping[Metric, Gauge] = {
     Metric.CONTEXT_OVERRIDES_ACTIVE: Gauge(
         unit="{override}",
         meaning="Saved overrides of a tenant's agents and sessions, at the last change of a set.",
+    ),
+    Metric.CACHE_READ_RATIO: Gauge(
+        unit="1",
+        meaning="Share of a run's input tokens that its provider read from its cache, at the last call.",
     ),
     Metric.TRY_DRIFT: Gauge(
         unit="{thing}",
@@ -153,6 +174,7 @@ COUNTERS: Mapping[Metric, Counter] = {
     Metric.TRY_RECONCILED: Counter(
         unit="{try}", meaning="Tries that no worker looked after, by what was done with them."
     ),
+    Metric.RUN: Counter(unit="{run}", meaning="Runs that ended, by status."),
     Metric.POISON: Counter(
         unit="{message}", meaning="Messages in Redis that no hango of this version wrote; they were dropped."
     ),

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
 from hango.errors import Unavailable
 from hango.store.notifications import Channel, Notifications
-from hango.workers.held import HeldTries
+from hango.workers.held import HeldJobs
 from hango.workers.outcomes import Ending
 
 RETRY_SECONDS: Final = 1.0
 
 
 class Cancels:
-    """Ends the calls of held tries that somebody cancels. `missed` is called when cancels may have gone unheard."""
+    """Ends the calls of held jobs that somebody cancels. `missed` is called when cancels may have gone unheard."""
 
-    def __init__(self, database_url: str, held: HeldTries, missed: Callable[[], None]) -> None:
+    def __init__(self, database_url: str, held: Sequence[HeldJobs], missed: Callable[[], None]) -> None:
         self._url = database_url
         self._held = held
         self._missed = missed
@@ -47,7 +47,7 @@ class Cancels:
                 self._missed()
                 return
 
-    def _heard(self, _: Channel, try_id: UUID) -> None:
-        held = self._held.get(try_id)
-        if held is not None:
-            held.end(Ending.CANCELLED)
+    def _heard(self, _: Channel, id: UUID) -> None:
+        for jobs in self._held:
+            if (held := jobs.get(id)) is not None:
+                held.end(Ending.CANCELLED)

@@ -1,13 +1,18 @@
-"""What telemetry is told of tries: how long they waited, how they ended, what became of those nobody looked after."""
+"""What telemetry is told of tries and runs: how long they waited, how they ended, what became of those left alone."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from hango import telemetry
-from hango.telemetry import Attr, Metric
-from hango.telemetry.names import Value
+from hango.domain import RunStatus
+from hango.messages import Usage
+from hango.runs import ClaimedRun, RunError
+from hango.telemetry import Attr, Metric, Seen, Span
+from hango.telemetry.names import Name, Value
 from hango.tries import Claimed, TryError, TryStatus
 
 
@@ -39,6 +44,12 @@ def ended(status: TryStatus, tries: int = 1) -> None:
         telemetry.count(Metric.TRY, {Attr.TRY_OUTCOME: status}, by=tries)
 
 
+def run_ended(status: RunStatus, runs: int = 1) -> None:
+    """As `ended`, of runs."""
+    if runs:
+        telemetry.count(Metric.RUN, {Attr.RUN_STATUS: status}, by=runs)
+
+
 def reconciled(kind: Reconciled, tries: int = 1) -> None:
     if tries:
         telemetry.count(Metric.TRY_RECONCILED, {Attr.TRY_KIND: kind}, by=tries)
@@ -62,3 +73,28 @@ def of_end(status: TryStatus, error: TryError | None) -> dict[Attr, Value]:
     """What the span of a claim says of its end."""
     found: dict[Attr, Value] = {Attr.TRY_OUTCOME: status}
     return found if error is None else found | {Attr.ERROR_TYPE: error}
+
+
+def of_run(one: ClaimedRun) -> dict[Attr, Value]:
+    """What the span of a claim says of its run."""
+    return {Attr.TENANT_ID: one.tenant_id, Attr.RUN_ID: one.id, Attr.RUN_ATTEMPT: one.attempt}
+
+
+def of_run_end(status: RunStatus, error: RunError | None) -> dict[Attr, Value]:
+    """What the span of a claim says of its run's end."""
+    found: dict[Attr, Value] = {Attr.RUN_STATUS: status}
+    return found if error is None else found | {Attr.ERROR_TYPE: error}
+
+
+def tool(name: str, known: Collection[str]) -> AbstractContextManager[Seen]:
+    """The span of one call of a tool. A name that the request did not have is the model's own text: it is not told."""
+    shown = Name(name if name in known else "unknown")
+    return telemetry.span(Span.TOOL, {Attr.TOOL_NAME: shown}, of=shown)
+
+
+def cached(model: str, usage: Usage) -> None:
+    """What share of a call's input its provider had cached."""
+    read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    if read:
+        ratio = usage.cache_read_tokens / read
+        telemetry.gauge(Metric.CACHE_READ_RATIO, ratio, {Attr.REQUEST_MODEL: Name(model.partition("/")[2])})

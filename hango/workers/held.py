@@ -1,21 +1,37 @@
-"""The tries that this process has claimed and not yet seen to their end, and the wish that a call shall end."""
+"""The jobs that this process has claimed and not yet seen to their end, and the wish that a call shall end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
-from hango.tries import Claimed
+from hango.domain import Principal
 from hango.workers.outcomes import Ending
 
 
-class Held:
-    """A claimed try. Whoever wants its call ended says so; whoever makes the call watches `ending`."""
+class Job(Protocol):
+    """A claimed try or run: `attempt` is the fencing number of the claim."""
 
-    def __init__(self, claimed: Claimed) -> None:
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def principal(self) -> Principal: ...
+
+
+J = TypeVar("J", bound=Job)
+
+
+class Held(Generic[J]):
+    """A claimed job. Whoever wants its call ended says so; whoever makes the call watches `ending`."""
+
+    def __init__(self, claimed: J) -> None:
         self.claimed = claimed
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self.leaving = False  # the process ends: what goes on after the call under way is for another
 
     def end(self, why: Ending) -> None:
         """End its call, if one is under way; the first reason stands. What is being written down is not stopped."""
@@ -23,24 +39,27 @@ class Held:
             self.ending.set_result(why)
 
 
-class HeldTries:
-    """By id. A try that was given up and claimed once more is held as its newer claim."""
+class HeldJobs:
+    """By id. A job that was given up and claimed once more is held as its newer claim."""
 
     def __init__(self) -> None:
-        self._held: dict[UUID, Held] = {}
+        self._held: dict[UUID, Held[Any]] = {}
 
-    def __iter__(self) -> Iterator[Held]:
-        """As of now: tries may come and go meanwhile."""
+    def __iter__(self) -> Iterator[Held[Any]]:
+        """As of now: jobs may come and go meanwhile."""
         return iter(list(self._held.values()))
 
-    def take(self, claimed: Claimed) -> Held:
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def take(self, claimed: J) -> Held[J]:
         held = Held(claimed)
         self._held[claimed.id] = held
         return held
 
-    def let_go(self, held: Held) -> None:
+    def let_go(self, held: Held[Any]) -> None:
         if self._held.get(held.claimed.id) is held:
             del self._held[held.claimed.id]
 
-    def get(self, id: UUID) -> Held | None:
+    def get(self, id: UUID) -> Held[Any] | None:
         return self._held.get(id)

@@ -1,33 +1,37 @@
-"""Signs of life: one statement for all tries of the process, three times in a lease."""
+"""Signs of life: one statement for all jobs of a kind, three times in a lease."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from hango import logs
 from hango.errors import Unavailable
 from hango.logs import Log
-from hango.store import claims
-from hango.store.connection import Store
-from hango.workers.held import HeldTries
+from hango.store.connection import Store, SystemScope
+from hango.workers.held import HeldJobs
 from hango.workers.outcomes import Ending
 
 PER_LEASE: Final = 3
 
+# (scope, owner, claims, lease_seconds) -> the ids that the process still has, and whether each shall be cancelled.
+Renew = Callable[[SystemScope, UUID, Any, float], Awaitable[Mapping[Any, bool]]]
+
 
 class Leases:
-    """Renews the leases of the held tries, and ends their calls when somebody else has them or wants that.
+    """Renews the leases of the held jobs, and ends their calls when somebody else has them or wants that.
 
-    When no renewal gets through for a whole lease, others may take the tries: all calls are ended.
+    When no renewal gets through for a whole lease, others may take them: all calls are ended.
     """
 
-    def __init__(self, store: Store, owner: UUID, held: HeldTries, lease_seconds: float) -> None:
+    def __init__(self, store: Store, owner: UUID, held: HeldJobs, renew: Renew, *, lease_seconds: float) -> None:
         self._store = store
         self._owner = owner
         self._held = held
+        self._renew_all = renew
         self._lease_seconds = lease_seconds
         self._pause = lease_seconds / PER_LEASE
         self._soon = asyncio.Event()
@@ -45,7 +49,7 @@ class Leases:
             await asyncio.wait(tasks)
 
     def renew_soon(self) -> None:
-        """Look now what has become of the held tries."""
+        """Look now what has become of the held jobs."""
         self._soon.set()
 
     async def _run(self) -> None:
@@ -82,7 +86,7 @@ class Leases:
             return True
         try:
             async with self._store.system() as scope:
-                kept = await claims.renew(
+                kept = await self._renew_all(
                     scope,
                     self._owner,
                     [(held.claimed.id, held.claimed.attempt) for held in asked],

@@ -1,4 +1,4 @@
-"""What keeps the promise that every try ends: it rings for those that wait, and ends those that nobody looks after.
+"""What keeps the promise that every try and run ends: it rings for those that wait, and ends what nobody looks after.
 
 Every API process runs one; of several at a time, one does the work.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from hango import logs
 from hango.chain.deps import Deps
-from hango.domain import Principal, TryID
+from hango.domain import Principal
 from hango.errors import Unavailable
-from hango.logs import Fields, Log
-from hango.store import claims, retention, tries, try_claims
+from hango.logs import Log
+from hango.store import claims, retention, run_queue, tries, try_claims
 from hango.store.connection import Scope
 from hango.tries import Overdue, TryError, TryStatus
-from hango.workers import counting
+from hango.workers import counting, run_reconciler
+from hango.workers.alone import alone
 from hango.workers.counting import Drift, Reconciled
 from hango.workers.outcomes import Terms, lost
 
@@ -69,11 +69,14 @@ class Reconciler:
         await self.ring_for_waiting()
         while await self._sweep():
             pass
+        while await run_reconciler.sweep(self._deps, BATCH):
+            pass
 
     async def ring_for_waiting(self) -> None:
         """A ring may have been lost, or its worker with it."""
         async with self._deps.store.system() as scope:
-            waiting, _ = await claims.count_claimable(scope, MOST_RINGS)
+            tries_waiting, _ = await claims.count_claimable(scope, MOST_RINGS)
+            waiting = min(tries_waiting + await run_queue.count_claimable(scope, MOST_RINGS), MOST_RINGS)
         if waiting:
             await self._ring(waiting)
             counting.reconciled(Reconciled.RUNG, waiting)
@@ -99,7 +102,7 @@ class Reconciler:
         async with self._deps.store.system() as scope:
             tenants = await claims.tenants(scope)
         for tenant in tenants:
-            async with _alone(self._deps.store.ping, tenant):
+            async with alone(self._deps.store.ping, tenant):
                 while await self._purge(tenant):
                     pass
 
@@ -116,14 +119,14 @@ class Reconciler:
             if not await claims.hold_reconciler(scope):
                 return False
             for tenant in await claims.tenants_with_expired(scope, BATCH):
-                async with _alone(scope.ping, tenant):
+                async with alone(scope.ping, tenant):
                     async with scope.attempt_as(tenant) as own:
                         expired = await tries.expire(own, BATCH)
                     done[Reconciled.EXPIRED] += expired
                     full = full or expired >= BATCH
             overdue = await claims.hold_overdue(scope, BATCH)
             for one in overdue:
-                async with _alone(scope.ping, one.principal, one.id):
+                async with alone(scope.ping, one.principal, try_id=one.id):
                     async with scope.attempt_as(one.principal) as own:
                         kind = await self._take_over(own, one)
                     done[kind] += 1
@@ -171,26 +174,6 @@ class Reconciler:
 
     def _begin(self, step: Callable[[], Awaitable[None]], seconds: float, *, first: float) -> asyncio.Task[None]:
         return asyncio.create_task(_every(step, seconds, first), name=f"reconciler: {step.__name__}")
-
-
-@asynccontextmanager
-async def _alone(
-    ping: Callable[[], Awaitable[None]], principal: Principal, try_id: TryID | None = None
-) -> AsyncIterator[None]:
-    """A fault of one must not keep the others waiting: it is logged, and met again the next time.
-
-    Raises Unavailable when PostgreSQL is away, by `ping`: then it is the fault of none of them.
-    """
-    found: Fields = {"tenant_id": principal.tenant_id}
-    if try_id is not None:
-        found["try_id"] = try_id
-    try:
-        yield
-    except Unavailable as error:
-        await ping()
-        logs.warning(Log.UNAVAILABLE, error, **found)
-    except Exception as error:
-        logs.error(Log.UNEXPECTED, error, **found)
 
 
 async def _every(step: Callable[[], Awaitable[None]], seconds: float, first: float) -> None:

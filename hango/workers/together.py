@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hango import logs
+from hango.chain import summary_previews
 from hango.chain import tries as rules
 from hango.chain.deps import Deps
 from hango.chain.tries import ContextChanged, Prepared
@@ -99,7 +100,8 @@ class Together:
         if wanted is None:
             return ContextChanged()
         try:
-            prepared = await rules.prepare(scope, self._deps, claimed.session_id, wanted)
+            prepare = rules.prepare if wanted.through_seq is None else summary_previews.prepare
+            prepared = await prepare(scope, self._deps, claimed.session_id, wanted)
         except ContextChanged as error:
             return error
         completer = self._deps.providers.completer(prepared.provider)

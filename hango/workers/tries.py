@@ -40,7 +40,7 @@ class Deferral(Enum):
     OVER = auto()  # too often or too late
 
 
-async def see_through(deps: Deps, together: Together, held: Held) -> float | None:
+async def see_through(deps: Deps, together: Together, held: Held[Claimed]) -> float | None:
     """One claim to its end. Returns after how many seconds the try may be claimed again, if the provider did not take
     the call.
 

@@ -37,6 +37,11 @@ class Case:
         return "try" in keys(self.when)
 
     @property
+    def has_run(self) -> bool:
+        """Whether a run follows."""
+        return "then_run_once" in keys(self.when)
+
+    @property
     def models(self) -> list[str]:
         """The models it is run with: the one it names, or one of each provider that it can be true for."""
         settings = self.given.get("settings", {})
@@ -47,7 +52,7 @@ class Case:
             return [f"{provider}/{settings['model']}" if "model" in settings else DEFAULT_MODELS[provider]]
         if OF_ONE_WIRE & set(keys(self.then)):
             return [DEFAULT_MODELS["anthropic"]]
-        if self.has_try:
+        if self.has_try or self.has_run:
             return [DEFAULT_MODELS["anthropic"], DEFAULT_MODELS["openai"]]
         return list(DEFAULT_MODELS.values())
 

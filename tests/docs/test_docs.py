@@ -12,11 +12,13 @@ import pytest
 
 from hango import config
 from hango.api.routes import ROUTES
+from hango.api.run_errors import SENTENCES
 from hango.chain.stack import STACK
 from hango.cli.exits import ExitCode
 from hango.domain import AuditAction
 from hango.errors import Reason
 from hango.logs import Fields, Log
+from hango.runs import RunError
 from hango.telemetry.names import Attr, Content, Event, Metric, Span
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,6 +102,14 @@ def test_every_reason_is_documented() -> None:
     text = page("docs/http-api.md")
 
     assert [reason.value for reason in Reason if f"`{reason.value}`" not in text] == []
+
+
+def test_every_run_error_is_documented_with_its_sentence() -> None:
+    """docs/http-api.md lists the errors of runs, in their order, each with the sentence that the API says."""
+    text = page("docs/http-api.md")
+
+    assert first_cells(text, "run error") == [error.value for error in RunError]
+    assert [error for error, sentence in SENTENCES.items() if f"| `{error}` | {sentence} |" not in text] == []
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -13,7 +13,8 @@ import pytest
 from hango.api.authz import PUBLIC
 from hango.api.endpoint import Row
 from hango.api.routes import ROUTES
-from tests.people import STARTS, Api, Person, a_session
+from tests.people import KEEPS_NONE, STARTS, Api, Person, a_session
+from tests.runs import see_through
 
 OWNER, OTHER, ADMIN = "owner", "other", "admin"
 EVERYONE = {OWNER, OTHER, ADMIN}
@@ -44,6 +45,16 @@ EXPECTED: dict[str, set[str]] = {
     "PUT /v1/agents/{agent_id}/context-overrides": {OWNER, ADMIN},
     "GET /v1/sessions/{session_id}/context-overrides": {OWNER, ADMIN},
     "PUT /v1/sessions/{session_id}/context-overrides": {OWNER, ADMIN},
+    "POST /v1/sessions/{session_id}/runs": {OWNER, ADMIN},
+    "GET /v1/sessions/{session_id}/runs": {OWNER, ADMIN},
+    "GET /v1/runs/{run_id}": {OWNER, ADMIN},
+    "POST /v1/runs/{run_id}/cancel": {OWNER, ADMIN},
+    "GET /v1/runs/{run_id}/calls": {OWNER, ADMIN},
+    "GET /v1/runs/{run_id}/calls/{n}/context": {OWNER, ADMIN},
+    "POST /v1/sessions/{session_id}/summary/preview": {OWNER, ADMIN},
+    "GET /v1/summary-previews/{preview_id}": {OWNER, ADMIN},
+    "PUT /v1/sessions/{session_id}/summary": {OWNER, ADMIN},
+    "DELETE /v1/sessions/{session_id}/summary": {OWNER, ADMIN},
     "POST /v1/sessions/{session_id}/context/try": {OWNER, ADMIN},
     "GET /v1/sessions/{session_id}/tries": {OWNER, ADMIN},
     "GET /v1/tries/{try_id}": {OWNER, ADMIN},
@@ -74,6 +85,9 @@ SHARED = {
 }
 PUBLIC_ROUTES = {"GET /healthz", "GET /readyz", "GET /openapi.json", "GET /docs"}
 
+# What a session must have for a route to have something to do.
+SUMMARIZED = {"DELETE /v1/sessions/{session_id}/summary": {"summary": {"text": "They said hello.", "through_seq": 1}}}
+
 NOT_JSON = b"{"
 
 
@@ -89,6 +103,7 @@ targeted = pytest.mark.parametrize("row", TARGETED, ids=name)
 
 @dataclass(frozen=True)
 class People:
+    api: Api
     owner: Person
     other: Person
     admin: Person
@@ -101,7 +116,7 @@ class People:
 @pytest.fixture
 async def people(api: Api) -> People:
     admin = await api.admin()
-    return People(await admin.member(), await admin.member(), admin, await api.admin())
+    return People(api, await admin.member(), await admin.member(), admin, await api.admin())
 
 
 async def make_target(row: Row, people: People, *, shared: bool = False) -> str:
@@ -112,11 +127,14 @@ async def make_target(row: Row, people: People, *, shared: bool = False) -> str:
         return str(key["id"])
     if row.access.param == "user_id":
         return owner.user_id
-    agent = await owner.agent(shared=shared)
-    if row.access.param in ("session_id", "try_id", "batch_id"):
-        session = await a_session(owner, agent["id"])
+    agent = await owner.agent(shared=shared, compaction=KEEPS_NONE)
+    if row.access.param in ("session_id", "try_id", "batch_id", "run_id", "preview_id"):
+        session = await a_session(owner, agent["id"], **SUMMARIZED.get(name(row), {}))
         start = STARTS.get(f"{{{row.access.param}}}")
-        return str((await start(owner, session["id"]) if start else session)["id"])
+        made = await start(owner, session["id"]) if start else session
+        if "{n}" in row.path:
+            await see_through(people.api, owner, made["id"])
+        return str(made["id"])
     written = await owner.put(f"/v1/agents/{agent['id']}/files/notes.md", json={"content": "x"})
     assert written.status_code == 201
     return str(agent["id"])
@@ -124,7 +142,7 @@ async def make_target(row: Row, people: People, *, shared: bool = False) -> str:
 
 async def ask(row: Row, person: Person, target: str = "") -> httpx2.Response:
     """Ask for the row's thing. A body is sent broken: who may gets as far as a 400, and nothing is changed."""
-    path = row.path.replace("{path:path}", "notes.md")
+    path = row.path.replace("{path:path}", "notes.md").replace("{n}", "1")
     if row.access.param:
         path = path.replace(f"{{{row.access.param}}}", target)
     return await person.call(row.method, path, content=NOT_JSON if row.body or row.takes else None)
@@ -215,9 +233,10 @@ def _with_key_in_address(api: Api, key: str) -> Any:
 async def test_not_yours_and_not_there_are_the_same_bytes(row: Row, people: People) -> None:
     """Another tenant's, another member's, a deleted, a never made and a malformed id: one status, headers, body."""
     target = await make_target(row, people)
-    gone = await make_target(row, people) if row.access.param != "user_id" else str(uuid4())
+    # A user is never deleted; a preview goes with its session, which it does not name.
+    gone = str(uuid4()) if row.access.param in ("user_id", "preview_id") else await make_target(row, people)
     delete = {"agent_id": "/v1/agents/", "session_id": "/v1/sessions/", "key_id": "/v1/api-keys/"}
-    made = {"try_id": "/v1/tries/", "batch_id": "/v1/try-batches/"}
+    made = {"try_id": "/v1/tries/", "batch_id": "/v1/try-batches/", "run_id": "/v1/runs/"}
     if row.access.param in delete:
         assert (await people.owner.delete(delete[row.access.param] + gone)).status_code == 204
     if row.access.param in made:  # it goes with its session

@@ -55,6 +55,8 @@ VALID: dict[str, dict[str, Any]] = {
         "include": [],
         "message": "What?",
     },
+    "POST /v1/sessions/{session_id}/runs": {"message": MESSAGES[3]["content"]},
+    "PUT /v1/sessions/{session_id}/summary": {"text": "s", "through_seq": 1},
     "POST /v1/sessions/{session_id}/context/try": {
         "exclude": ["tool:ls"],
         "replace": {"system:agent": "x"},

@@ -17,21 +17,18 @@ from psycopg import sql
 
 import hango.store
 from hango.domain import (
-    Agent,
     AuditAction,
     BaseID,
     BatchID,
-    OverrideAction,
-    PartID,
     Principal,
-    Purpose,
     Role,
-    Session,
+    RunID,
+    RunStatus,
     SessionID,
     TryID,
 )
-from hango.errors import HangoError, Invalid, NotFound, QuotaExceeded
-from hango.messages import Usage
+from hango.errors import HangoError, Invalid, NotFound
+from hango.runs import CallEnd, NewRun
 from hango.store import (
     agents,
     api_keys,
@@ -44,6 +41,9 @@ from hango.store import (
     override_sets,
     quotas,
     retention,
+    run_calls,
+    run_claims,
+    runs,
     sessions,
     tenants,
     token_factors,
@@ -54,52 +54,13 @@ from hango.store import (
     users,
 )
 from hango.store.connection import Scope, Store
-from hango.store.context_bases import ContextBase, CurrentBase
-from hango.store.context_overrides import NewOverride
 from hango.store.failures import StatementRefused
 from hango.store.ids import new_id
-from hango.tries import Admission, TryError, TryStatus
+from hango.tries import TryError, TryStatus
 from tests.conftest import Database
-from tests.rows import DEFINITION, make_agent, make_run, make_session, make_tenant, said
-from tests.tries import (
-    ACTUAL,
-    LEASE_OVER,
-    LOST,
-    PLAIN,
-    QUEUE_OVER,
-    SUCCEEDED,
-    Desk,
-    admission,
-    admit,
-    admit_batch,
-    alter,
-    take,
-)
-
-PATH = "/memories/AGENTS.md"
-NO_TOOL = NewOverride(PartID("tool:ls"), OverrideAction.EXCLUDE, None, "")
-KEY = "one of the caller's keys"
-NO_MESSAGE = NewOverride(PartID("message:2"), OverrideAction.EXCLUDE, None, "")
-
-
-@dataclass(frozen=True, slots=True)
-class Theirs:
-    """What the other tenant has, by its ids."""
-
-    tenant: Principal
-    agent: Agent
-    session: Session
-    run_id: UUID
-    current: CurrentBase
-    base: ContextBase
-    batch_id: BatchID
-    waiting: TryID  # in the batch, past its time
-    request_id: UUID  # of the waiting try
-    running: TryID  # claimed, past its lease
-    called: TryID
-    lost: TryID
-    admission: Admission
-
+from tests.rows import DEFINITION, said
+from tests.theirs import KEY, NO_TOOL, PATH, Theirs, make_theirs, record_usage, run_call
+from tests.tries import ACTUAL, PLAIN, SUCCEEDED
 
 Attempt = Callable[[Scope, Theirs], Awaitable[object]]
 
@@ -130,18 +91,6 @@ async def update_own_tenant(scope: Scope, theirs: Theirs) -> bool:
 async def create_own_user(scope: Scope, theirs: Theirs) -> bool:
     made = await users.create(scope, "mine", Role.MEMBER)
     return ids(await users.list_all(scope)) == [made.id, scope.user_id]
-
-
-async def record_usage(scope: Scope, theirs: Theirs) -> object:
-    return await usage.record(
-        scope,
-        purpose=Purpose.RUN,
-        run_id=theirs.run_id,
-        session_id=theirs.session.id,
-        model="offline/extract",
-        usage=Usage(1, 1),
-        cost_usd=None,
-    )
 
 
 async def record_event(scope: Scope, theirs: Theirs) -> list[object]:
@@ -182,6 +131,11 @@ async def settle_all(scope: Scope, theirs: Theirs) -> frozenset[tuple[TryID, int
     return await try_claims.settle_all(scope, {(theirs.called, 1): SUCCEEDED}, retention_seconds=1)
 
 
+async def create_run(scope: Scope, theirs: Theirs) -> None:
+    new = NewRun(base_id=theirs.base.id, model="m", first_seq=0, overrides=0, ttl_seconds=1.0, timeout_seconds=1.0)
+    await runs.create(scope, RunID(new_id()), theirs.session.id, new)
+
+
 async def learn_factor(scope: Scope, theirs: Theirs) -> None:
     await token_factors.learn(scope, PLAIN.model, ratio=2.0, first=2.0, weight=0.5, least=0.5, most=4.0)
 
@@ -219,6 +173,8 @@ CASES: dict[str, Case] = {
         lambda s, t: context_overrides.replace_for_session(s, t.session.id, []), NotFound
     ),
     "files.delete": Case(lambda s, t: files.delete(s, t.agent.id, PATH), False),
+    "files.hold": Case(lambda s, t: files.hold(s, t.agent.id), None),
+    "files.holding": Case(lambda s, t: files.holding(s, t.agent.id, [PATH], "memory"), {}),
     "files.list_under": Case(lambda s, t: mapped(files.list_under(s, t.agent.id, "/"), lambda page: page.data), ()),
     "files.read": Case(lambda s, t: files.read(s, t.agent.id, PATH), None),
     "files.texts": Case(lambda s, t: files.texts(s, [file.version_id for file in t.current.files], most_chars=9), {}),
@@ -278,6 +234,33 @@ CASES: dict[str, Case] = {
     "users.list_all": Case(lambda s, t: mapped(users.list_all(s), lambda page: ids(page) == [s.user_id]), True),
     "users.lock_admins": Case(lambda s, t: mapped(users.lock_admins(s), lambda found: found == [s.user_id]), True),
     "users.update": Case(lambda s, t: users.update(s, t.tenant.user_id, name="x"), NotFound),
+    "messages.last": Case(lambda s, t: messages.last(s, t.session.id), None),
+    "run_calls.begin": Case(lambda s, t: run_calls.begin(s, t.run_id, run_call(t)), StatementRefused),
+    "run_calls.find_open": Case(lambda s, t: run_calls.find_open(s, t.claimed_run), None),
+    "run_calls.get": Case(lambda s, t: run_calls.get(s, t.claimed_run, 1), None),
+    "run_calls.last_stop_reason": Case(lambda s, t: run_calls.last_stop_reason(s, t.claimed_run, t.session.id), None),
+    "run_calls.list_all": Case(lambda s, t: run_calls.list_all(s, t.claimed_run), []),
+    "run_calls.settle": Case(lambda s, t: run_calls.settle(s, t.call_id, CallEnd(ACTUAL)), False),
+    "run_calls.tokens_of": Case(lambda s, t: run_calls.tokens_of(s, t.run_id), 0),
+    "run_claims.child_session": Case(
+        lambda s, t: run_claims.child_session(s, t.claimed_run, t.agent.id, "1:a"), StatementRefused
+    ),
+    "run_claims.count_turn": Case(lambda s, t: run_claims.count_turn(s, t.claimed_run), None),
+    "run_claims.give_back": Case(lambda s, t: run_claims.give_back(s, t.claimed_run, 1), False),
+    "run_claims.hold": Case(lambda s, t: run_claims.hold(s, t.claimed_run, 1), None),
+    "run_claims.rescue": Case(lambda s, t: run_claims.rescue(s, t.claimed_run, 1), False),
+    "run_claims.state": Case(lambda s, t: run_claims.state(s, t.claimed_run), None),
+    "run_claims.use_skill": Case(
+        lambda s, t: run_claims.use_skill(s, t.claimed_run, t.current.files[0].version_id), None
+    ),
+    "runs.cancel": Case(lambda s, t: runs.cancel(s, session_id=t.session.id), None),
+    "runs.create": Case(create_run, StatementRefused),
+    "runs.end": Case(lambda s, t: runs.end(s, t.claimed_run, 1, RunStatus.SUCCEEDED), False),
+    "runs.get": Case(lambda s, t: runs.get(s, t.run_id), None),
+    "runs.list_all": Case(lambda s, t: mapped(runs.list_all(s, t.session.id), ids), []),
+    "runs.refuse_active": Case(lambda s, t: runs.refuse_active(s, t.session.id), None),
+    "sessions.end_of": Case(lambda s, t: sessions.end_of(s, t.session.id), NotFound),
+    "sessions.undo_summary": Case(lambda s, t: sessions.undo_summary(s, t.session.id), False),
 }
 
 
@@ -299,40 +282,7 @@ def scoped_functions() -> Iterator[str]:
 
 @pytest.fixture
 async def theirs(store: Store) -> Theirs:
-    """A tenant with one thing of each kind, a try in each state that a function looks for, its quota used up."""
-    tenant = await make_tenant(store, quota_tokens=500)
-    async with store.begin(tenant) as scope:
-        agent = await make_agent(scope, shared=True, definition=replace(DEFINITION, memory=(PATH,)))
-        await files.write(scope, agent.id, PATH, "a memory")
-        session = await make_session(scope, agent, ["a question", "an answer"])
-        run_id = await make_run(scope, session)
-        await context_overrides.replace_for_agent(scope, agent.id, [NO_TOOL])
-        await context_overrides.replace_for_session(scope, session.id, [NO_MESSAGE])
-        current = await context_bases.current(scope, session.id)
-        assert current is not None
-        base = await context_bases.get(scope, await context_bases.find_or_create(scope, current))
-        assert base is not None
-        desk = Desk(tenant, session.id, base.id)
-        batch_id, (waiting,) = await admit_batch(scope, desk)
-        running, called, lost = await admit(scope, desk, [PLAIN] * 3)
-        cursor = await scope.conn.execute("select request_id from tries where id = %s", (waiting,))
-        ((request_id,),) = await cursor.fetchall()
-        await idempotency_keys.take(scope, KEY, b"1" * 32, waiting)
-        await token_factors.learn(scope, PLAIN.model, ratio=1.0, first=1.0, weight=0.5, least=0.5, most=4.0)
-        made = Theirs(
-            tenant, agent, session, run_id, current, base, batch_id, waiting, request_id, running, called, lost,
-            await admission(scope, 100),
-        )  # fmt: skip
-        await record_usage(scope, made)
-    await take(store, tenant, running)
-    await alter(store, tenant, LEASE_OVER, running)
-    await alter(store, tenant, QUEUE_OVER, waiting)
-    await take(store, tenant, called, lost, called=True)
-    async with store.begin(tenant) as scope:
-        assert await try_claims.settle(scope, lost, 1, LOST, retention_seconds=1)
-        with pytest.raises(QuotaExceeded):
-            await usage.ensure_quota(scope)
-    return made
+    return await make_theirs(store)
 
 
 def everything(database: Database, tenant_id: UUID) -> dict[str, list[str]]:
@@ -390,7 +340,9 @@ async def test_a_stranger_gets_nothing_and_changes_nothing(
     assert everything(database, theirs.tenant.tenant_id) == before
 
 
-@pytest.mark.parametrize("name", ["context_bases.find_or_create", "tries.create", "try_batches.create", "usage.record"])
+@pytest.mark.parametrize(
+    "name", ["context_bases.find_or_create", "runs.create", "tries.create", "try_batches.create", "usage.record"]
+)
 async def test_a_foreign_row_and_an_absent_one_fail_alike(
     store: Store, stranger: Principal, theirs: Theirs, name: str
 ) -> None:
@@ -398,7 +350,7 @@ async def test_a_foreign_row_and_an_absent_one_fail_alike(
     absent = SessionID(UUID("01900000-0000-7000-8000-000000000000"))
     nothing = replace(
         theirs,
-        run_id=absent,
+        run_id=RunID(absent),
         session=replace(theirs.session, id=absent),
         current=replace(theirs.current, session_id=absent),
         base=replace(theirs.base, id=BaseID(absent)),
@@ -437,7 +389,7 @@ def test_the_app_role_without_a_tenant_sees_nothing(database: Database, theirs: 
 
 
 def test_the_system_role_sees_no_content(database: Database, theirs: Theirs) -> None:
-    """hango_system reads users, keys, tenants, quotas and tries of all; nothing that holds content, and nothing by
+    """hango_system reads users, keys, tenants, quotas, runs and tries of all; nothing that holds content, nothing by
     inheritance."""
     readable = []
     with psycopg.connect(database.app_dsn, autocommit=True) as conn:
@@ -449,7 +401,7 @@ def test_the_system_role_sees_no_content(database: Database, theirs: Theirs) -> 
                         readable.append(table)
             except psycopg.errors.InsufficientPrivilege:
                 pass
-    assert readable == ["api_keys", "quotas", "tenants", "tries", "users"]
+    assert readable == ["api_keys", "quotas", "runs", "tenants", "tries", "users"]
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,16 @@ def test_the_headers_that_routes_take_and_give_are_named() -> None:
             for status, answer in operation["responses"].items():
                 for name in answer.get("headers", {}) if status < "300" else ():
                     given.setdefault(name, set()).add(f"{method.upper()} {path}")
-    starts = {"POST /v1/sessions/{session_id}/context/try", "POST /v1/sessions/{session_id}/context/try-batches"}
-    waits = {"GET /v1/tries/{try_id}", "GET /v1/try-batches/{batch_id}"}
+    starts = {
+        f"POST /v1/sessions/{{session_id}}/{path}"
+        for path in ("context/try", "context/try-batches", "runs", "summary/preview")
+    }
+    waits = {
+        "GET /v1/tries/{try_id}",
+        "GET /v1/try-batches/{batch_id}",
+        "GET /v1/runs/{run_id}",
+        "GET /v1/summary-previews/{preview_id}",
+    }
     sets = {"/v1/agents/{agent_id}/context-overrides", "/v1/sessions/{session_id}/context-overrides"}
     puts, gets = {f"PUT {path}" for path in sets}, {f"GET {path}" for path in sets}
 

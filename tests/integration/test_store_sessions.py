@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hango.chain.digest import digest
-from hango.domain import LastRun, Principal, RunID, RunStatus, Session, SessionMessage, Summary
+from hango.domain import LastRun, Principal, RunStatus, Session, SessionMessage, Summary
 from hango.errors import Invalid, NotFound
 from hango.messages import read_content
 from hango.store import agents, context_bases, files, messages, sessions
@@ -82,7 +82,7 @@ async def test_messages_come_back_byte_for_byte(store: Store, admin: Principal) 
     async with store.begin(admin) as scope:
         agent = await make_agent(scope)
         session = await sessions.create(scope, agent.id, "")
-        run_id = RunID(await make_run(scope, session))
+        run_id = await make_run(scope, session)
         new[2] = replace(new[2], run_id=run_id)
         await messages.append(scope, session.id, new)
         page = await messages.page(scope, session.id, 0, 10)

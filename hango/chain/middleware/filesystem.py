@@ -15,7 +15,7 @@ PROMPT = """\
 
 You have files of your own. Every path is absolute and starts with a slash, for example /notes/plan.md. Look with `ls`,
 `glob` or `grep` before you read, read a file before you edit it, and keep long results in a file instead of repeating
-them. What stands below /memories is read again in every run."""
+them. Memory files, usually those below /memories, are read anew at the start of every run."""
 
 
 def _schema(properties: str, *required: str) -> str:

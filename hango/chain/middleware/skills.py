@@ -65,7 +65,7 @@ class SkillsMiddleware(Middleware):
     async def before_run(self, state: State, scope: Scope) -> None:
         found = []
         for path in sorted(state.files):
-            if not _PATH.fullmatch(path):
+            if not is_skill(path):
                 continue
             skill = read_skill(state.files[path])
             if skill is None:
@@ -87,6 +87,11 @@ class SkillsMiddleware(Middleware):
 
     def tools(self, state: State) -> Sequence[ToolSpec]:
         return (LOAD_SKILL,)
+
+
+def is_skill(path: str) -> bool:
+    """Whether it is the path of a skill's file."""
+    return _PATH.fullmatch(path) is not None
 
 
 def read_skill(file: FileVersion) -> Skill | None:

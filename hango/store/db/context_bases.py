@@ -171,11 +171,12 @@ async def load_base(
 
 ADD_BASE = """\
 insert into context_bases (
-  tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, hash
+  tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, skill_version_id,
+  hash
 )
 values (
   %(tenant_id)s, %(id)s, %(session_id)s, %(agent_version_id)s, %(through_seq)s, %(summary_id)s, %(override_set_id)s,
-  %(file_version_ids)s::uuid[], %(hash)s
+  %(file_version_ids)s::uuid[], %(skill_version_id)s, %(hash)s
 )
 on conflict (tenant_id, hash) do nothing
 returning id
@@ -193,11 +194,12 @@ async def add_base(
     summary_id: UUID | None,
     override_set_id: UUID | None,
     file_version_ids: Sequence[UUID | None],
+    skill_version_id: UUID | None,
     hash: bytes,
 ) -> UUID | None:
     """Keep a base; no row when an equal one is kept already."""
     cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(ADD_BASE, {"tenant_id": tenant_id, "id": id, "session_id": session_id, "agent_version_id": agent_version_id, "through_seq": through_seq, "summary_id": summary_id, "override_set_id": override_set_id, "file_version_ids": list(file_version_ids), "hash": hash})
+    await cursor.execute(ADD_BASE, {"tenant_id": tenant_id, "id": id, "session_id": session_id, "agent_version_id": agent_version_id, "through_seq": through_seq, "summary_id": summary_id, "override_set_id": override_set_id, "file_version_ids": list(file_version_ids), "skill_version_id": skill_version_id, "hash": hash})
     return await cursor.fetchone()
 
 
@@ -221,7 +223,8 @@ async def find_base(
 
 
 GET_BASE = """\
-select id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, created_at
+select id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, skill_version_id,
+  created_at
 from context_bases
 where tenant_id = %(tenant_id)s and id = %(id)s
 """
@@ -236,6 +239,7 @@ class GetBaseRow:
     summary_id: UUID | None
     override_set_id: UUID | None
     file_version_ids: list[UUID]
+    skill_version_id: UUID | None
     created_at: datetime
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['create_file_version', 'delete_file', 'get_file', 'list_files', 'list_texts', 'put_file']
+__all__ = ['create_file_version', 'delete_file', 'get_file', 'hold_files', 'list_files', 'list_holding', 'list_texts', 'put_file']
 
 
 GET_FILE = """\
@@ -105,6 +105,55 @@ async def list_files(
     cursor = conn.cursor(row_factory=args_row(ListFilesRow))
     await cursor.execute(LIST_FILES, {"tenant_id": tenant_id, "agent_id": agent_id, "prefix": prefix, "after": after, "most": most})
     return await cursor.fetchall()
+
+
+LIST_HOLDING = """\
+select v.path, v.content
+from files f
+join file_versions v on v.tenant_id = f.tenant_id and v.id = f.current_version_id
+where f.tenant_id = %(tenant_id)s
+  and f.agent_id = %(agent_id)s
+  and f.deleted_at is null
+  and f.path = any (%(paths)s::text[])
+  and position(%(text)s::text in v.content) > 0
+order by f.path
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListHoldingRow:
+    path: str
+    content: str
+
+
+async def list_holding(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    paths: Sequence[str | None],
+    text: str,
+) -> list[ListHoldingRow]:
+    """Of the files of these paths those whose text holds a text, by path."""
+    cursor = conn.cursor(row_factory=args_row(ListHoldingRow))
+    await cursor.execute(LIST_HOLDING, {"tenant_id": tenant_id, "agent_id": agent_id, "paths": list(paths), "text": text})
+    return await cursor.fetchall()
+
+
+HOLD_FILES = """\
+select pg_advisory_xact_lock(7004, hashtext(concat(%(tenant_id)s::uuid, %(agent_id)s::uuid)))::text as held
+"""
+
+
+async def hold_files(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+) -> None:
+    """Hold an agent's files until the transaction ends: who writes several of them and who reads one to change it does so in turn with others. No row stands for all files of an agent, and its own row is held by who changes the agent."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(HOLD_FILES, {"tenant_id": tenant_id, "agent_id": agent_id})
 
 
 PUT_FILE = """\

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_bodies', 'add_messages', 'extend_session', 'get_body', 'join_digests', 'list_bodies', 'page_messages', 'sum_tokens']
+__all__ = ['add_bodies', 'add_messages', 'extend_session', 'get_body', 'get_last_message', 'join_digests', 'list_bodies', 'page_messages', 'sum_tokens']
 
 
 EXTEND_SESSION = """\
@@ -243,5 +243,34 @@ async def sum_tokens(
     """The tokens of a stretch: the difference of two running sums, however long it is."""
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(SUM_TOKENS, {"tenant_id": tenant_id, "session_id": session_id, "through": through, "after": after})
+    return await cursor.fetchone()
+
+
+GET_LAST_MESSAGE = """\
+select m.seq, m.role, m.run_id, b.content
+from sessions s
+join messages m on m.tenant_id = s.tenant_id and m.session_id = s.id and m.seq = s.last_seq
+join message_bodies b on b.tenant_id = m.tenant_id and b.session_id = m.session_id and b.seq = m.seq
+where s.tenant_id = %(tenant_id)s and s.id = %(session_id)s and s.deleted_at is null
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GetLastMessageRow:
+    seq: int
+    role: str
+    run_id: UUID | None
+    content: str
+
+
+async def get_last_message(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    session_id: UUID,
+) -> GetLastMessageRow | None:
+    """The last message of a session that is not deleted, with its body; of a subagent's too."""
+    cursor = conn.cursor(row_factory=args_row(GetLastMessageRow))
+    await cursor.execute(GET_LAST_MESSAGE, {"tenant_id": tenant_id, "session_id": session_id})
     return await cursor.fetchone()
 

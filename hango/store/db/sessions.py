@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['create_session', 'create_summary', 'delete_session', 'get_session', 'list_sessions', 'use_summary']
+__all__ = ['create_session', 'create_summary', 'delete_session', 'get_session', 'get_session_end', 'list_sessions', 'undo_summary', 'use_summary']
 
 
 GET_SESSION = """\
@@ -21,7 +21,7 @@ select
 from sessions s
 left join summaries m on m.tenant_id = s.tenant_id and m.id = s.summary_id
 left join runs r on r.tenant_id = s.tenant_id and r.id = s.last_run_id
-where s.tenant_id = %(tenant_id)s and s.id = %(id)s and s.deleted_at is null
+where s.tenant_id = %(tenant_id)s and s.id = %(id)s and s.deleted_at is null and s.parent_run_id is null
 """
 
 
@@ -48,7 +48,7 @@ async def get_session(
     tenant_id: UUID,
     id: UUID,
 ) -> GetSessionRow | None:
-    """A session that is not deleted, with its summary and its last run."""
+    """A session that is not deleted and no subagent's, with its summary and its last run."""
     cursor = conn.cursor(row_factory=args_row(GetSessionRow))
     await cursor.execute(GET_SESSION, {"tenant_id": tenant_id, "id": id})
     return await cursor.fetchone()
@@ -64,6 +64,7 @@ left join summaries m on m.tenant_id = s.tenant_id and m.id = s.summary_id
 left join runs r on r.tenant_id = s.tenant_id and r.id = s.last_run_id
 where s.tenant_id = %(tenant_id)s
   and s.deleted_at is null
+  and s.parent_run_id is null
   and (%(see_all)s::boolean or s.created_by = %(user_id)s)
   and (%(agent_id)s::uuid is null or s.agent_id = %(agent_id)s::uuid)
   and (%(q)s::text is null or position(lower(%(q)s::text) in lower(s.title)) > 0)
@@ -150,8 +151,8 @@ async def delete_session(
 
 
 CREATE_SUMMARY = """\
-insert into summaries (tenant_id, id, session_id, text, through_seq, tokens)
-select s.tenant_id, %(id)s, s.id, %(text)s, %(through_seq)s, %(tokens)s
+insert into summaries (tenant_id, id, session_id, text, through_seq, tokens, previous_id)
+select s.tenant_id, %(id)s, s.id, %(text)s, %(through_seq)s, %(tokens)s, s.summary_id
 from sessions s
 where s.tenant_id = %(tenant_id)s
   and s.id = %(session_id)s
@@ -193,4 +194,48 @@ async def use_summary(
     """Put a summary in force."""
     cursor = conn.cursor()
     await cursor.execute(USE_SUMMARY, {"summary_id": summary_id, "tenant_id": tenant_id, "session_id": session_id})
+
+
+GET_SESSION_END = """\
+select last_seq
+from sessions
+where tenant_id = %(tenant_id)s and id = %(id)s and deleted_at is null
+"""
+
+
+async def get_session_end(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    id: UUID,
+) -> int | None:
+    """The last seq of a session that is not deleted, of a subagent's too."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(GET_SESSION_END, {"tenant_id": tenant_id, "id": id})
+    return await cursor.fetchone()
+
+
+UNDO_SUMMARY = """\
+update sessions s
+set summary_id = m.previous_id
+from summaries m
+where s.tenant_id = %(tenant_id)s
+  and s.id = %(session_id)s
+  and s.deleted_at is null
+  and m.tenant_id = s.tenant_id
+  and m.id = s.summary_id
+returning s.id
+"""
+
+
+async def undo_summary(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    session_id: UUID,
+) -> UUID | None:
+    """Put the summary in force again that was before the present one, or none; no row when there is none to take back."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(UNDO_SUMMARY, {"tenant_id": tenant_id, "session_id": session_id})
+    return await cursor.fetchone()
 

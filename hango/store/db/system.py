@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_tenant', 'claim_tries', 'count_claimable', 'count_drift', 'find_key', 'hold_overdue', 'hold_reconciler', 'list_claimed', 'list_tenants', 'list_tenants_with_expired', 'renew_leases']
+__all__ = ['add_tenant', 'claim_runs', 'claim_tries', 'count_claimable', 'count_claimable_runs', 'count_drift', 'find_key', 'hold_expired_runs', 'hold_overdue', 'hold_overdue_runs', 'hold_reconciler', 'list_claimed', 'list_claimed_runs', 'list_tenants', 'list_tenants_with_expired', 'renew_leases', 'renew_run_leases']
 
 
 FIND_KEY = """\
@@ -276,6 +276,8 @@ with live as (
   select w.tenant_id, w.quota_period, w.reserved, w.queue_expires_at from tries w where w.status = 'queued'
   union all
   select r.tenant_id, r.quota_period, r.reserved, r.queue_expires_at from tries r where r.status = 'running'
+  union all
+  select x.tenant_id, x.quota_period, x.reserved, null::timestamptz from runs x where x.reserved > 0
 ),
 sums as (
   select l.tenant_id, l.quota_period, sum(l.reserved) as reserved
@@ -328,4 +330,184 @@ async def list_tenants(
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(LIST_TENANTS, {})
     return await cursor.fetchall()
+
+
+CLAIM_RUNS = """\
+select claim_runs(%(owner)s::uuid, make_interval(secs => %(lease_seconds)s::float8), %(cap)s::integer, %(most)s::integer)::uuid[]
+  as ids
+"""
+
+
+async def claim_runs(
+    conn: AsyncConnection[Any],
+    *,
+    owner: UUID,
+    lease_seconds: float,
+    cap: int,
+    most: int,
+) -> list[UUID] | None:
+    """The fair pick of runs. Ids of the runs that this worker has from now on, all of one tenant. unscoped: a worker looks for work across tenants."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(CLAIM_RUNS, {"owner": owner, "lease_seconds": lease_seconds, "cap": cap, "most": most})
+    return await cursor.fetchone()
+
+
+LIST_CLAIMED_RUNS = """\
+select
+  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.timeout_ms, r.traceparent, r.started_at,
+  n.trace_llm_content
+from runs r
+join tenants n on n.id = r.tenant_id
+where r.id = any (%(ids)s::uuid[]) and r.lease_owner = %(owner)s and r.status = 'running'
+order by r.created_at, r.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListClaimedRunsRow:
+    tenant_id: UUID
+    id: UUID
+    user_id: UUID
+    api_key_id: UUID
+    attempt: int
+    timeout_ms: int
+    traceparent: str | None
+    started_at: datetime | None
+    trace_llm_content: bool
+
+
+async def list_claimed_runs(
+    conn: AsyncConnection[Any],
+    *,
+    ids: Sequence[UUID | None],
+    owner: UUID | None,
+) -> list[ListClaimedRunsRow]:
+    """What a worker needs to know of the runs that it has claimed. unscoped: the claim told the tenant."""
+    cursor = conn.cursor(row_factory=args_row(ListClaimedRunsRow))
+    await cursor.execute(LIST_CLAIMED_RUNS, {"ids": list(ids), "owner": owner})
+    return await cursor.fetchall()
+
+
+RENEW_RUN_LEASES = """\
+with mine as (
+  select r.tenant_id, r.id
+  from runs r
+  join (select unnest(%(ids)s::uuid[]) as id, unnest(%(attempts)s::integer[]) as attempt) n
+    on n.id = r.id and n.attempt = r.attempt
+  where r.lease_owner = %(owner)s and r.status = 'running'
+  order by r.tenant_id, r.id
+  for update of r
+)
+update runs r
+set lease_until = clock_timestamp() + make_interval(secs => %(lease_seconds)s::float8)
+from mine
+where r.tenant_id = mine.tenant_id and r.id = mine.id
+returning r.id, (r.cancel_requested_at is not null)::boolean as cancelled
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RenewRunLeasesRow:
+    id: UUID
+    cancelled: bool
+
+
+async def renew_run_leases(
+    conn: AsyncConnection[Any],
+    *,
+    lease_seconds: float,
+    ids: Sequence[UUID | None],
+    attempts: Sequence[int | None],
+    owner: UUID | None,
+) -> list[RenewRunLeasesRow]:
+    """A sign of life for the runs of a worker; those that it has no more are missing in the answer. unscoped: one statement for the runs of all tenants that a worker has."""
+    cursor = conn.cursor(row_factory=args_row(RenewRunLeasesRow))
+    await cursor.execute(RENEW_RUN_LEASES, {"lease_seconds": lease_seconds, "ids": list(ids), "attempts": list(attempts), "owner": owner})
+    return await cursor.fetchall()
+
+
+HOLD_OVERDUE_RUNS = """\
+select
+  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.rescues,
+  (r.cancel_requested_at is not null)::boolean as cancelled
+from runs r
+where r.status = 'running' and r.lease_until < clock_timestamp()
+order by r.tenant_id, r.id
+limit %(most)s
+for update skip locked
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOverdueRunsRow:
+    tenant_id: UUID
+    id: UUID
+    user_id: UUID
+    api_key_id: UUID
+    attempt: int
+    rescues: int
+    cancelled: bool
+
+
+async def hold_overdue_runs(
+    conn: AsyncConnection[Any],
+    *,
+    most: int,
+) -> list[HoldOverdueRunsRow]:
+    """Runs whose worker has been silent past its lease, held until the transaction ends. unscoped: whoever looks after them does so for all tenants."""
+    cursor = conn.cursor(row_factory=args_row(HoldOverdueRunsRow))
+    await cursor.execute(HOLD_OVERDUE_RUNS, {"most": most})
+    return await cursor.fetchall()
+
+
+HOLD_EXPIRED_RUNS = """\
+select r.tenant_id, r.id, r.user_id, r.api_key_id
+from runs r
+where r.status = 'queued' and r.queue_expires_at < clock_timestamp()
+order by r.tenant_id, r.id
+limit %(most)s
+for update skip locked
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExpiredRunsRow:
+    tenant_id: UUID
+    id: UUID
+    user_id: UUID
+    api_key_id: UUID
+
+
+async def hold_expired_runs(
+    conn: AsyncConnection[Any],
+    *,
+    most: int,
+) -> list[HoldExpiredRunsRow]:
+    """Runs that waited for too long, held until the transaction ends. unscoped: whoever looks after them does so for all tenants."""
+    cursor = conn.cursor(row_factory=args_row(HoldExpiredRunsRow))
+    await cursor.execute(HOLD_EXPIRED_RUNS, {"most": most})
+    return await cursor.fetchall()
+
+
+COUNT_CLAIMABLE_RUNS = """\
+select count(*)
+from (
+  select r.id
+  from runs r
+  where r.status = 'queued'
+    and r.queue_expires_at > clock_timestamp()
+  limit %(most)s
+) c
+"""
+
+
+async def count_claimable_runs(
+    conn: AsyncConnection[Any],
+    *,
+    most: int,
+) -> int | None:
+    """How many runs a worker could take now, counted up to a bound. unscoped: whoever rings does so for all tenants."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(COUNT_CLAIMABLE_RUNS, {"most": most})
+    return await cursor.fetchone()
 

@@ -16,13 +16,13 @@ __all__ = ['add_tries', 'add_try_audits', 'add_try_requests', 'correct_lost', 'c
 ADD_TRY_REQUESTS = """\
 insert into try_requests (
   tenant_id, id, session_id, base_id, batch_id, variant, label, model, changes, texts, sent, excluded, request_sha256,
-  tokens_before, tokens_after, max_output_tokens, expires_at
+  tokens_before, tokens_after, max_output_tokens, through_seq, expires_at
 )
 select
   %(tenant_id)s, n.id, %(session_id)s, %(base_id)s, %(batch_id)s::uuid,
   case when %(batch_id)s::uuid is null then null else n.variant end,
   n.label, n.model, n.changes, n.texts, n.sent, n.excluded, n.request_sha256, n.tokens_before, n.tokens_after,
-  n.max_output_tokens, clock_timestamp() + make_interval(secs => %(retention_seconds)s::float8)
+  n.max_output_tokens, n.through_seq, clock_timestamp() + make_interval(secs => %(retention_seconds)s::float8)
 from (
   select
     unnest(%(ids)s::uuid[]) as id,
@@ -36,7 +36,8 @@ from (
     unnest(%(request_sha256s)s::text[]) as request_sha256,
     unnest(%(tokens_befores)s::bigint[]) as tokens_before,
     unnest(%(tokens_afters)s::bigint[]) as tokens_after,
-    unnest(%(max_output_tokens)s::integer[]) as max_output_tokens
+    unnest(%(max_output_tokens)s::integer[]) as max_output_tokens,
+    unnest(%(through_seqs)s::integer[]) as through_seq
 ) n
 """
 
@@ -61,10 +62,11 @@ async def add_try_requests(
     tokens_befores: Sequence[int | None],
     tokens_afters: Sequence[int | None],
     max_output_tokens: Sequence[int | None],
+    through_seqs: Sequence[int | None],
 ) -> None:
     """What the tries of one POST change, one array a column; without a batch there is one."""
     cursor = conn.cursor()
-    await cursor.execute(ADD_TRY_REQUESTS, {"tenant_id": tenant_id, "session_id": session_id, "base_id": base_id, "batch_id": batch_id, "retention_seconds": retention_seconds, "ids": list(ids), "variants": list(variants), "labels": list(labels), "models": list(models), "changes": list(changes), "texts": list(texts), "sents": list(sents), "excludeds": list(excludeds), "request_sha256s": list(request_sha256s), "tokens_befores": list(tokens_befores), "tokens_afters": list(tokens_afters), "max_output_tokens": list(max_output_tokens)})
+    await cursor.execute(ADD_TRY_REQUESTS, {"tenant_id": tenant_id, "session_id": session_id, "base_id": base_id, "batch_id": batch_id, "retention_seconds": retention_seconds, "ids": list(ids), "variants": list(variants), "labels": list(labels), "models": list(models), "changes": list(changes), "texts": list(texts), "sents": list(sents), "excludeds": list(excludeds), "request_sha256s": list(request_sha256s), "tokens_befores": list(tokens_befores), "tokens_afters": list(tokens_afters), "max_output_tokens": list(max_output_tokens), "through_seqs": list(through_seqs)})
 
 
 ADD_TRIES = """\
@@ -174,15 +176,15 @@ async def count_outstanding(
 GET_TRY = """\
 select
   t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
-  r.changes, r.texts, r.sent, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, p.answer,
-  p.said, t.stop_reason, t.error_code, t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at,
+  r.changes, r.texts, r.sent, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, r.through_seq,
+  p.answer, p.said, t.stop_reason, t.error_code, t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at,
   u.input_tokens, u.output_tokens, u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
 from tries t
 join sessions s on s.tenant_id = t.tenant_id and s.id = t.session_id and s.deleted_at is null
 join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
 left join try_payloads p on p.tenant_id = t.tenant_id and p.try_id = t.id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
-where t.tenant_id = %(tenant_id)s and t.id = %(id)s
+where t.tenant_id = %(tenant_id)s and t.id = %(id)s and (r.through_seq is not null) = %(is_preview)s::boolean
 """
 
 
@@ -205,6 +207,7 @@ class GetTryRow:
     tokens_before: int
     tokens_after: int
     purged_at: datetime | None
+    through_seq: int | None
     answer: str | None
     said: str | None
     stop_reason: str | None
@@ -227,10 +230,11 @@ async def get_try(
     *,
     tenant_id: UUID,
     id: UUID,
+    is_preview: bool,
 ) -> GetTryRow | None:
-    """A try with its texts and answer, of a session that is not deleted."""
+    """A try, or the preview of a summary, with its texts and answer, of a session that is not deleted."""
     cursor = conn.cursor(row_factory=args_row(GetTryRow))
-    await cursor.execute(GET_TRY, {"tenant_id": tenant_id, "id": id})
+    await cursor.execute(GET_TRY, {"tenant_id": tenant_id, "id": id, "is_preview": is_preview})
     return await cursor.fetchone()
 
 
@@ -246,6 +250,7 @@ join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
 where t.tenant_id = %(tenant_id)s
   and t.session_id = %(session_id)s
+  and r.through_seq is null
   and (%(before)s::uuid is null or t.id < %(before)s::uuid)
 order by t.id desc
 limit %(most)s
@@ -299,7 +304,7 @@ async def list_tries(
 
 
 LIST_TRY_REQUESTS = """\
-select id, session_id, base_id, model, changes, texts, request_sha256, max_output_tokens
+select id, session_id, base_id, model, changes, texts, request_sha256, max_output_tokens, through_seq
 from try_requests
 where tenant_id = %(tenant_id)s and id = any (%(ids)s::uuid[])
 """
@@ -315,6 +320,7 @@ class ListTryRequestsRow:
     texts: str | None
     request_sha256: str
     max_output_tokens: int
+    through_seq: int | None
 
 
 async def list_try_requests(
@@ -427,7 +433,7 @@ billed as (
     cache_write_tokens, cost_usd, estimated
   )
   select
-    e.tenant_id, a.usage_id, 'context_try', null, e.id, e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens,
+    e.tenant_id, a.usage_id, case when r.through_seq is null then 'context_try' else 'summary' end, null, e.id, e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens,
     a.cache_read_tokens, a.cache_write_tokens, a.cost_usd, a.estimated
   from ended e
   join asked a on a.id = e.id and a.attempt = e.attempt

@@ -109,11 +109,12 @@ where b.tenant_id = @tenant_id and b.id = @id and s.deleted_at is null;
 -- name: add_base :one
 -- Keep a base; no row when an equal one is kept already.
 insert into context_bases (
-  tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, hash
+  tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, skill_version_id,
+  hash
 )
 values (
   @tenant_id, @id, @session_id, @agent_version_id, @through_seq, sqlc.narg(summary_id), sqlc.narg(override_set_id),
-  @file_version_ids::uuid[], @hash
+  @file_version_ids::uuid[], sqlc.narg(skill_version_id), @hash
 )
 on conflict (tenant_id, hash) do nothing
 returning id;
@@ -126,7 +127,8 @@ where tenant_id = @tenant_id and hash = @hash;
 
 -- name: get_base :one
 -- What a base names.
-select id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, created_at
+select id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, skill_version_id,
+  created_at
 from context_bases
 where tenant_id = @tenant_id and id = @id;
 

@@ -24,6 +24,23 @@ where f.tenant_id = @tenant_id
 order by f.path
 limit @most;
 
+-- name: list_holding :many
+-- Of the files of these paths those whose text holds a text, by path.
+select v.path, v.content
+from files f
+join file_versions v on v.tenant_id = f.tenant_id and v.id = f.current_version_id
+where f.tenant_id = @tenant_id
+  and f.agent_id = @agent_id
+  and f.deleted_at is null
+  and f.path = any (@paths::text[])
+  and position(@text::text in v.content) > 0
+order by f.path;
+
+-- name: hold_files :exec
+-- Hold an agent's files until the transaction ends: who writes several of them and who reads one to change it does so in
+-- turn with others. No row stands for all files of an agent, and its own row is held by who changes the agent.
+select pg_advisory_xact_lock(7004, hashtext(concat(@tenant_id::uuid, @agent_id::uuid)))::text as held;
+
 -- name: put_file :one
 -- Point the path at a new version, which follows in the same transaction; no row when there is no such agent. The row
 -- is held, so that versions are numbered in turn.

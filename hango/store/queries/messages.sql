@@ -86,3 +86,11 @@ select
       limit 1
     ), 0)
   )::bigint as tokens;
+
+-- name: get_last_message :one
+-- The last message of a session that is not deleted, with its body; of a subagent's too.
+select m.seq, m.role, m.run_id, b.content
+from sessions s
+join messages m on m.tenant_id = s.tenant_id and m.session_id = s.id and m.seq = s.last_seq
+join message_bodies b on b.tenant_id = m.tenant_id and b.session_id = m.session_id and b.seq = m.seq
+where s.tenant_id = @tenant_id and s.id = @session_id and s.deleted_at is null;

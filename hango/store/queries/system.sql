@@ -99,6 +99,8 @@ with live as (
   select w.tenant_id, w.quota_period, w.reserved, w.queue_expires_at from tries w where w.status = 'queued'
   union all
   select r.tenant_id, r.quota_period, r.reserved, r.queue_expires_at from tries r where r.status = 'running'
+  union all
+  select x.tenant_id, x.quota_period, x.reserved, null::timestamptz from runs x where x.reserved > 0
 ),
 sums as (
   select l.tenant_id, l.quota_period, sum(l.reserved) as reserved
@@ -124,3 +126,72 @@ select
 select id
 from tenants
 order by id;
+
+-- name: claim_runs :one
+-- The fair pick of runs. Ids of the runs that this worker has from now on, all of one tenant.
+-- unscoped: a worker looks for work across tenants.
+select claim_runs(@owner::uuid, make_interval(secs => @lease_seconds::float8), @cap::integer, @most::integer)::uuid[]
+  as ids;
+
+-- name: list_claimed_runs :many
+-- What a worker needs to know of the runs that it has claimed.
+-- unscoped: the claim told the tenant.
+select
+  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.timeout_ms, r.traceparent, r.started_at,
+  n.trace_llm_content
+from runs r
+join tenants n on n.id = r.tenant_id
+where r.id = any (@ids::uuid[]) and r.lease_owner = @owner and r.status = 'running'
+order by r.created_at, r.id;
+
+-- name: renew_run_leases :many
+-- A sign of life for the runs of a worker; those that it has no more are missing in the answer.
+-- unscoped: one statement for the runs of all tenants that a worker has.
+with mine as (
+  select r.tenant_id, r.id
+  from runs r
+  join (select unnest(@ids::uuid[]) as id, unnest(@attempts::integer[]) as attempt) n
+    on n.id = r.id and n.attempt = r.attempt
+  where r.lease_owner = @owner and r.status = 'running'
+  order by r.tenant_id, r.id
+  for update of r
+)
+update runs r
+set lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8)
+from mine
+where r.tenant_id = mine.tenant_id and r.id = mine.id
+returning r.id, (r.cancel_requested_at is not null)::boolean as cancelled;
+
+-- name: hold_overdue_runs :many
+-- Runs whose worker has been silent past its lease, held until the transaction ends.
+-- unscoped: whoever looks after them does so for all tenants.
+select
+  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.rescues,
+  (r.cancel_requested_at is not null)::boolean as cancelled
+from runs r
+where r.status = 'running' and r.lease_until < clock_timestamp()
+order by r.tenant_id, r.id
+limit @most
+for update skip locked;
+
+-- name: hold_expired_runs :many
+-- Runs that waited for too long, held until the transaction ends.
+-- unscoped: whoever looks after them does so for all tenants.
+select r.tenant_id, r.id, r.user_id, r.api_key_id
+from runs r
+where r.status = 'queued' and r.queue_expires_at < clock_timestamp()
+order by r.tenant_id, r.id
+limit @most
+for update skip locked;
+
+-- name: count_claimable_runs :one
+-- How many runs a worker could take now, counted up to a bound.
+-- unscoped: whoever rings does so for all tenants.
+select count(*)
+from (
+  select r.id
+  from runs r
+  where r.status = 'queued'
+    and r.queue_expires_at > clock_timestamp()
+  limit @most
+) c;

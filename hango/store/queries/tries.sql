@@ -2,13 +2,13 @@
 -- What the tries of one POST change, one array a column; without a batch there is one.
 insert into try_requests (
   tenant_id, id, session_id, base_id, batch_id, variant, label, model, changes, texts, sent, excluded, request_sha256,
-  tokens_before, tokens_after, max_output_tokens, expires_at
+  tokens_before, tokens_after, max_output_tokens, through_seq, expires_at
 )
 select
   @tenant_id, n.id, @session_id, @base_id, sqlc.narg(batch_id)::uuid,
   case when sqlc.narg(batch_id)::uuid is null then null else n.variant end,
   n.label, n.model, n.changes, n.texts, n.sent, n.excluded, n.request_sha256, n.tokens_before, n.tokens_after,
-  n.max_output_tokens, clock_timestamp() + make_interval(secs => @retention_seconds::float8)
+  n.max_output_tokens, n.through_seq, clock_timestamp() + make_interval(secs => @retention_seconds::float8)
 from (
   select
     unnest(@ids::uuid[]) as id,
@@ -22,7 +22,8 @@ from (
     unnest(@request_sha256s::text[]) as request_sha256,
     unnest(@tokens_befores::bigint[]) as tokens_before,
     unnest(@tokens_afters::bigint[]) as tokens_after,
-    unnest(@max_output_tokens::integer[]) as max_output_tokens
+    unnest(@max_output_tokens::integer[]) as max_output_tokens,
+    unnest(@through_seqs::integer[]) as through_seq
 ) n;
 
 -- name: add_tries :exec
@@ -68,18 +69,18 @@ select (
 )::bigint as tries;
 
 -- name: get_try :one
--- A try with its texts and answer, of a session that is not deleted.
+-- A try, or the preview of a summary, with its texts and answer, of a session that is not deleted.
 select
   t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
-  r.changes, r.texts, r.sent, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, p.answer,
-  p.said, t.stop_reason, t.error_code, t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at,
+  r.changes, r.texts, r.sent, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, r.through_seq,
+  p.answer, p.said, t.stop_reason, t.error_code, t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at,
   u.input_tokens, u.output_tokens, u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
 from tries t
 join sessions s on s.tenant_id = t.tenant_id and s.id = t.session_id and s.deleted_at is null
 join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
 left join try_payloads p on p.tenant_id = t.tenant_id and p.try_id = t.id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
-where t.tenant_id = @tenant_id and t.id = @id;
+where t.tenant_id = @tenant_id and t.id = @id and (r.through_seq is not null) = @is_preview::boolean;
 
 -- name: list_tries :many
 -- Tries of a session, the newest first, without texts and answers.
@@ -94,13 +95,14 @@ join try_requests r on r.tenant_id = t.tenant_id and r.id = t.request_id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
 where t.tenant_id = @tenant_id
   and t.session_id = @session_id
+  and r.through_seq is null
   and (sqlc.narg(before)::uuid is null or t.id < sqlc.narg(before)::uuid)
 order by t.id desc
 limit @most;
 
 -- name: list_try_requests :many
 -- What a worker needs to make calls again: the base of each and what is changed on it.
-select id, session_id, base_id, model, changes, texts, request_sha256, max_output_tokens
+select id, session_id, base_id, model, changes, texts, request_sha256, max_output_tokens, through_seq
 from try_requests
 where tenant_id = @tenant_id and id = any (@ids::uuid[]);
 
@@ -186,7 +188,7 @@ billed as (
     cache_write_tokens, cost_usd, estimated
   )
   select
-    e.tenant_id, a.usage_id, 'context_try', null, e.id, e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens,
+    e.tenant_id, a.usage_id, case when r.through_seq is null then 'context_try' else 'summary' end, null, e.id, e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens,
     a.cache_read_tokens, a.cache_write_tokens, a.cost_usd, a.estimated
   from ended e
   join asked a on a.id = e.id and a.attempt = e.attempt

@@ -15,7 +15,7 @@ from hango.errors import ProviderFailed, ProviderFault, ProviderTimeout
 from hango.messages import Message, MessageRole, Request, Response, StopReason, Usage, text_block
 from hango.tries import Claimed
 from hango.workers.calls import Ready, call
-from hango.workers.held import Held, HeldTries
+from hango.workers.held import Held, HeldJobs
 from hango.workers.outcomes import Ended, Ending, Terms
 
 RESPONSE = Response((text_block("Yes."),), StopReason.END_TURN, Usage(1, 1))
@@ -156,12 +156,12 @@ async def test_a_dropped_task_ends_its_call() -> None:
 
 async def test_a_newer_claim_takes_the_place_of_an_older_one() -> None:
     """A try that was given up and claimed again is held as its newer claim, whatever becomes of the older one."""
-    held_tries = HeldTries()
-    older = held_tries.take(claimed(attempt=1))
-    newer = held_tries.take(claimed(attempt=2))
-    held_tries.let_go(older)
-    held = (list(held_tries), held_tries.get(newer.claimed.id))
-    held_tries.let_go(newer)
+    held_jobs = HeldJobs()
+    older = held_jobs.take(claimed(attempt=1))
+    newer = held_jobs.take(claimed(attempt=2))
+    held_jobs.let_go(older)
+    held = (list(held_jobs), held_jobs.get(newer.claimed.id))
+    held_jobs.let_go(newer)
 
     assert held == ([newer], newer)
-    assert (list(held_tries), held_tries.get(newer.claimed.id)) == ([], None)
+    assert (list(held_jobs), held_jobs.get(newer.claimed.id)) == ([], None)

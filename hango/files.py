@@ -1,9 +1,14 @@
-"""Paths of an agent's files: names in a store, never opened on a disk. One rule for files and memory."""
+"""What an agent's file may be: its path, a name in a store that is never opened on a disk, and its size.
+
+One rule for the API, for memory and for the tools of a run.
+"""
 
 from __future__ import annotations
 
 import unicodedata
 
+# Over four times what a part of the context may have; a larger file belongs elsewhere.
+CONTENT_CHARS = 1024 * 1024
 PATH_CHARS = 1024
 PATH_BYTES = 2048  # of UTF-8: an index of PostgreSQL takes keys of 2,700 bytes
 # Controls, formats (bidirectional marks among them), halves of surrogate pairs, line and paragraph separators.

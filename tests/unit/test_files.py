@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hango.api.paths import PATH_BYTES, PATH_CHARS, check_path
+from hango.files import PATH_BYTES, PATH_CHARS, check_path
 
 
 @pytest.mark.parametrize(

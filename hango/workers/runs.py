@@ -1,0 +1,158 @@
+"""One claimed run, seen through: calls and tools in turn, each written down before the next begins.
+
+What to do next is read from the history, so that a worker that takes a run over goes on where the last one stopped. No
+transaction is open during a call.
+"""
+
+from __future__ import annotations
+
+from hango import logs, telemetry
+from hango.chain import calls as planning
+from hango.chain.builtin_tools.base import Outcome, cut
+from hango.chain.builtin_tools.task import task_of
+from hango.chain.calls import Conversation
+from hango.chain.deps import Deps
+from hango.chain.middleware.subagent import TASK
+from hango.chain.turns import Need
+from hango.domain import Purpose, RunStatus
+from hango.errors import HangoError, NotFound, Unavailable
+from hango.logs import Log
+from hango.messages import Block, MessageRole, StopReason, read_content, text_block
+from hango.runs import ClaimedRun, RunError
+from hango.store import messages, run_claims, runs
+from hango.telemetry import Span
+from hango.workers import counting, run_calls, run_steps, run_summaries
+from hango.workers.held import Held
+from hango.workers.outcomes import Ended, Ending
+from hango.workers.run_ends import lose_call
+from hango.workers.running import Leaving, LetGo, Running, Stop
+
+
+async def see_through(deps: Deps, held: Held[ClaimedRun]) -> None:
+    """One claim to the run's end. Raises nothing; what cannot be written down is left to the reconciler."""
+    claimed = held.claimed
+    with telemetry.job_span(Span.RUN, claimed.traceparent, counting.of_run(claimed)) as seen:
+        try:
+            ended = await _to_its_end(deps, held)
+            await _write_end(deps, claimed, ended)
+            seen.set_all(counting.of_run_end(ended.status, ended.error))
+            counting.run_ended(ended.status)
+        except LetGo:
+            return
+        except Leaving:
+            await _give_back(deps, claimed)
+        except HangoError as error:
+            _log(Log.UNAVAILABLE, error, claimed)
+
+
+async def _write_end(deps: Deps, claimed: ClaimedRun, ended: Stop) -> None:
+    async with deps.store.begin(claimed.principal) as scope:
+        if await run_claims.hold(scope, claimed.id, claimed.attempt) is None:
+            raise LetGo
+        # None is under way here, but for one whose end could not be written down.
+        await lose_call(scope, deps, claimed.id, ended.error or RunError.INTERNAL)
+        await runs.end(
+            scope, claimed.id, claimed.attempt, ended.status, stop_reason=ended.stop_reason, error=ended.error
+        )
+
+
+async def _give_back(deps: Deps, claimed: ClaimedRun) -> None:
+    """Another worker goes on with it; where that cannot be written down, its lease ends."""
+    try:
+        async with deps.store.begin(claimed.principal) as scope:
+            await run_claims.give_back(scope, claimed.id, claimed.attempt)
+    except HangoError as error:
+        _log(Log.UNAVAILABLE, error, claimed)
+
+
+async def _to_its_end(deps: Deps, held: Held[ClaimedRun]) -> Stop:
+    """Raises LetGo, Leaving, Unavailable."""
+    try:
+        running = await _begin(deps, held)
+        return await _converse(running, Conversation(running.state.session_id))
+    except Stop as ended:
+        return ended
+    except NotFound:  # its session or its agent was deleted
+        return Stop(RunStatus.CANCELLED, error=RunError.CANCELLED)
+    except Ended as ended:
+        if ended.why is Ending.GIVEN_UP:
+            raise LetGo from None
+        return Stop(RunStatus.CANCELLED, error=RunError.CANCELLED)
+    except (LetGo, Leaving, Unavailable):
+        raise
+    except Exception as error:
+        _log(Log.UNEXPECTED, error, held.claimed)
+        return Stop(RunStatus.FAILED, error=RunError.INTERNAL)
+
+
+async def _begin(deps: Deps, held: Held[ClaimedRun]) -> Running:
+    async with deps.store.read(held.claimed.principal) as scope:
+        state = await run_claims.state(scope, held.claimed.id)
+        if state is None:
+            raise LetGo
+        start = await planning.start_base(scope, state.base_id)
+    return Running(deps, held, state, start, state.skill_version_id, state.has_compacted)
+
+
+async def _converse(running: Running, conversation: Conversation) -> Stop:
+    """Calls and tools in turn until the model stops. Raises Stop, LetGo, Leaving, Ended."""
+    while True:
+        if running.held.leaving:
+            raise Leaving
+        step = await run_steps.next_step(running, conversation)
+        if step.next.need is Need.NOTHING:
+            return Stop(RunStatus.SUCCEEDED, stop_reason=step.stop_reason)
+        if step.next.need is Need.ACTION:
+            return Stop(RunStatus.REQUIRES_ACTION, stop_reason=step.stop_reason)
+        if step.next.need is Need.CALL:
+            await _call(running, conversation)
+            continue
+        tools = await run_steps.tools_of(running, conversation)
+        for block in step.next.calls:
+            # A task that an override or a skill leaves out starts nothing: its result says so.
+            if block.view.name == TASK.name and TASK.name in tools:
+                with counting.tool(TASK.name, tools):
+                    running.answers[run_steps.call_key(step.seq, block)] = await _delegate(running, step.seq, block)
+        await run_steps.carry_out(running, conversation, step, tools)
+
+
+async def _call(running: Running, conversation: Conversation) -> None:
+    planned = await run_calls.plan(running, conversation)
+    if planned.would_compact and not running.compacted and not conversation.is_child:
+        running.compacted = True
+        if await run_summaries.compact(running, planned):
+            planned = await run_calls.plan(running, conversation)
+    if conversation.is_child:
+        await run_calls.converse(running, conversation, planned)
+        return
+    with telemetry.span(Span.TURN):
+        await run_calls.converse(running, conversation, planned)
+
+
+async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
+    """A subagent's answer to its task, in a conversation of its own that is found again after a crash."""
+    task = task_of(block, TASK)
+    if isinstance(task, Outcome):
+        return task
+    run_id, agent_id = running.claimed.id, running.start.agent_id
+    async with running.deps.store.begin(running.claimed.principal) as scope:
+        await running.hold(scope)
+        session_id = await run_claims.child_session(scope, run_id, agent_id, run_steps.call_key(seq, block))
+        child = Conversation(session_id, Purpose.SUBAGENT)
+        if await messages.last(scope, session_id) is None:
+            await run_steps.append(scope, running, child, MessageRole.USER, [text_block(task)])
+    ended = await _converse(running, child)
+    if ended.status is RunStatus.REQUIRES_ACTION:
+        return Outcome("The subagent wants a tool that only the client has. Do that part yourself.", is_error=True)
+    async with running.deps.store.read(running.claimed.principal) as scope:
+        last = await messages.last(scope, session_id)
+    said = [one.view.text or "" for one in read_content(last.content) if one.type == "text"] if last else []
+    text = "\n\n".join(said).strip()
+    if not text:
+        return Outcome("The subagent gave no answer.", is_error=True)
+    return Outcome(cut(text) if ended.stop_reason is not StopReason.MAX_TOKENS else f"{cut(text)}\n[cut: too long]")
+
+
+def _log(event: Log, error: Exception, claimed: ClaimedRun) -> None:
+    write = logs.warning if event is Log.UNAVAILABLE else logs.error
+    write(event, error, process="worker", tenant_id=claimed.tenant_id, run_id=claimed.id)
