@@ -23,7 +23,7 @@ from hango.telemetry import Attr, Metric
 from hango.telemetry.names import Value
 from hango.workers import calls, counting
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
-from hango.workers.run_steps import append
+from hango.workers.run_steps import append, named_tools
 from hango.workers.running import LetGo, Running, Stop
 
 # A single call: long answers take minutes, and a silent provider must not take a run's whole time.
@@ -57,6 +57,7 @@ async def converse(running: Running, conversation: Conversation, planned: NextCa
             await run_claims.count_turn(scope, running.claimed.id)
 
     await make(running, planned, conversation.purpose, write)
+    running.tools[conversation.session_id] = named_tools(planned.drafted)
 
 
 async def make(running: Running, planned: NextCall, purpose: Purpose, after: After) -> Response:

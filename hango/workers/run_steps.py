@@ -9,6 +9,7 @@ from hango.chain import calls as planning
 from hango.chain.builtin_tools.base import Workplace
 from hango.chain.builtin_tools.run_tool import run_tool
 from hango.chain.calls import Conversation
+from hango.chain.context import Drafted
 from hango.chain.digest import digest
 from hango.chain.turns import Next, next_of
 from hango.domain import RunStatus
@@ -104,9 +105,15 @@ def call_key(seq: int, block: Block) -> str:
 
 async def tools_of(running: Running, conversation: Conversation) -> dict[str, ToolSpec]:
     """The tools of the request that was answered: what an override or a skill leaves out cannot be called."""
+    if (known := running.tools.get(conversation.session_id)) is not None:
+        return known
     async with running.deps.store.read(running.claimed.principal) as scope:
         base = await planning.base_now(scope, running.start, conversation, running.skill)
         drafted = await planning.draft(scope, running.deps, base, is_child=conversation.is_child)
+    return named_tools(drafted)
+
+
+def named_tools(drafted: Drafted) -> dict[str, ToolSpec]:
     return {item.value.name: item.value for item in drafted.draft.kept_tools()}
 
 

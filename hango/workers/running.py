@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from hango.chain.builtin_tools.base import Outcome
 from hango.chain.deps import Deps
-from hango.domain import FileVersionID, RunStatus
-from hango.messages import StopReason
+from hango.domain import FileVersionID, RunStatus, SessionID
+from hango.messages import StopReason, ToolSpec
 from hango.runs import ClaimedRun, RunError, RunState
 from hango.store import run_claims
 from hango.store.connection import Scope
@@ -41,7 +41,8 @@ class Leaving(Exception):
 class Running:
     """`start` is the base that the run was accepted with. `compacted`: it has tried to compact, which it does once.
 
-    `answers` are those of its subagents, by the call that started each.
+    `answers` are those of its subagents, by the call that started each; `tools` those of the last request that this
+    worker made for a conversation.
     """
 
     deps: Deps
@@ -51,6 +52,7 @@ class Running:
     skill: FileVersionID | None
     compacted: bool = False
     answers: dict[str, Outcome] = field(default_factory=dict)
+    tools: dict[SessionID, dict[str, ToolSpec]] = field(default_factory=dict)
 
     @property
     def claimed(self) -> ClaimedRun:

@@ -23,7 +23,7 @@ from tests.people import is_problem, path_of, serve
 BODIES = int(os.environ.get("HANGO_TEST_BODIES", "10000"))
 
 ROWS = {f"{row.method} {row.path}": row for row in ROUTES if row.body}
-MESSAGES = [
+MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "Hello.", "model": "anthropic/x", "created_at": "2026-11-30T09:00:00Z"},
     {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {"n": 1.10}}]},
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [{"type": "image"}]}]},

@@ -290,3 +290,28 @@ async def test_the_cache_mark_lands_on_a_block_that_is_sent(scripted: Api, fake:
     system = msgspec.json.decode(sent(fake)[0])["system"]
     assert len(system) == len([part for part in blocks if part["sent"]]) - 1
     assert ["cache_control" in block for block in system] == [*[False] * (len(system) - 1), True]
+
+
+async def test_what_a_subagent_saw(scripted: Api, fake: FakeProvider) -> None:
+    """A subagent's calls lie between those of the run; each is made again, and `next` stays in its conversation."""
+    asks = {"type": "tool_use", "id": "call_1", "name": "task", "input": {"description": "Count the nuts."}}
+    fake.answer = in_turn(
+        says(message(asks, stop_reason="tool_use")), says(message("Ten nuts.")), says(message("There are ten."))
+    )
+    desk = await desk_of(scripted)
+    await desk.change(builtin=["subagent", "memory"])
+    as_json(await put(desk, desk.of_session, exclude("message:2")))
+    ended = await run(scripted, desk.owner, desk.session_id)
+    await desk.change(system_prompt="You forget.")
+
+    calls = await calls_of(desk.owner, ended["id"])
+    contexts = [await call_context(desk.owner, ended["id"], call["n"]) for call in calls]
+
+    assert (ended["status"], ended["turns"]) == ("succeeded", 2)
+    assert [(one["purpose"], one["overrides"]) for one in calls] == [("run", 1), ("subagent", 0), ("run", 1)]
+    assert [one["exact"] for one in contexts] == [True] * 3
+    assert [part["preview"] for part in contexts[1]["messages"]] == ["Count the nuts."]
+    assert "tool:task" not in [part["id"] for part in contexts[1]["tools"]]
+    found = await call_context(desk.owner, ended["id"], 1, "?against=next")
+    assert [part["id"] for part in found["added"]] == ["message:6", "message:7"]
+    assert (await desk.owner.get(f"/v1/runs/{ended['id']}/calls/2/context?against=next")).status_code == 404

@@ -9,12 +9,8 @@ import psycopg
 import pytest
 
 from tests.conftest import Database
-from tests.people import Api, Person
+from tests.people import Api, Person, a_run
 
-INSERT_RUN = """
-insert into runs (tenant_id, id, session_id, user_id, status, finished_at)
-values (%s, %s, %s, %s, 'succeeded', now())
-"""
 INSERT_USAGE = """
 insert into usage_records (tenant_id, id, purpose, run_id, session_id, user_id, model, input_tokens, output_tokens,
   cache_read_tokens, cache_write_tokens, cost_usd, estimated, created_at)
@@ -36,12 +32,16 @@ async def session_id(caller: Person) -> str:
 
 
 @pytest.fixture
-def record_ids(caller: Person, session_id: str, database: Database) -> list[str]:
+async def run_id(caller: Person, session_id: str) -> str:
+    return str((await a_run(caller, session_id, message="Where?"))["id"])
+
+
+@pytest.fixture
+def record_ids(caller: Person, session_id: str, run_id: str, database: Database) -> list[str]:
     """The ids of the calls above, in their order."""
     ids = [f"01a22e00-000{n}-7000-8000-{uuid4().hex[:12]}" for n in range(len(CALLS))]
-    who, run_id = (caller.tenant_id, caller.user_id), uuid4()
+    who = (caller.tenant_id, caller.user_id)
     with psycopg.connect(database.superuser_dsn) as connection:
-        connection.execute(INSERT_RUN, (who[0], run_id, session_id, who[1]))
         for id, (purpose, *rest) in zip(ids, CALLS, strict=True):
             connection.execute(INSERT_USAGE, (who[0], id, purpose, run_id, session_id, who[1], *rest))
     return ids
