@@ -252,6 +252,9 @@ CASES: dict[str, Case] = {
     "tries.get": Case(lambda s, t: tries.get(s, t.called), None),
     "tries.hold_session": Case(lambda s, t: tries.hold_session(s, t.session.id), NotFound),
     "tries.list_all": Case(lambda s, t: mapped(tries.list_all(s, t.session.id), ids), []),
+    "try_batches.all_variants": Case(
+        lambda s, t: mapped(try_batches.all_variants(s, [t.batch_id]), lambda found: found[t.batch_id]), []
+    ),
     "try_batches.create": Case(create_batch, StatementRefused),
     "try_batches.get": Case(lambda s, t: try_batches.get(s, t.batch_id), None),
     "try_batches.list_all": Case(lambda s, t: mapped(try_batches.list_all(s, t.session.id), ids), []),

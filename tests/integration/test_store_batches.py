@@ -15,6 +15,7 @@ from hango.domain import BatchID, Principal, TryID
 from hango.messages import Usage
 from hango.store import tries, try_batches, try_claims
 from hango.store.connection import Store
+from hango.store.ids import new_id
 from hango.tries import TryBatch, TryError, TryStatus, TryUsage, VariantSum
 from tests.conftest import Database
 from tests.tries import (
@@ -121,6 +122,18 @@ async def test_variants_are_summed_by_status(store: Store, desk: Desk) -> None:
         ),
         VariantSum(2, "c", {TryStatus.QUEUED: 2}, None, tuple(made[4:])),
     ]
+
+
+async def test_variants_of_many_batches_stay_apart(store: Store, desk: Desk) -> None:
+    """Those of each batch as they are alone; nothing for a batch that is not there."""
+    made = [(await make_batch(store, desk, labels))[0] for labels in ("ab", "c")]
+    nowhere = BatchID(new_id())
+    async with store.read(desk.principal) as scope:
+        alone = {id: await try_batches.variants(scope, id) for id in made}
+        found = await try_batches.all_variants(scope, [*reversed(made), nowhere])
+
+    assert found == {**alone, nowhere: []}
+    assert [[one.label for one in found[id]] for id in made] == [["a", "b"], ["c"]]
 
 
 async def test_batches_are_listed_newest_first(store: Store, desk: Desk) -> None:

@@ -177,6 +177,7 @@ async def list_batch_tries(
 
 SUM_VARIANTS = """\
 select
+  r.batch_id::uuid as batch_id,
   r.variant::integer as variant,
   r.label,
   t.status,
@@ -193,14 +194,15 @@ select
 from try_requests r
 join tries t on t.tenant_id = r.tenant_id and t.request_id = r.id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
-where r.tenant_id = %(tenant_id)s and r.batch_id = %(batch_id)s::uuid
-group by r.variant, r.label, t.status
-order by r.variant, t.status
+where r.tenant_id = %(tenant_id)s and r.batch_id = any (%(batch_ids)s::uuid[])
+group by r.batch_id, r.variant, r.label, t.status
+order by r.batch_id, r.variant, t.status
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SumVariantsRow:
+    batch_id: UUID
     variant: int
     label: str | None
     status: str
@@ -220,10 +222,10 @@ async def sum_variants(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
-    batch_id: UUID,
+    batch_ids: Sequence[UUID | None],
 ) -> list[SumVariantsRow]:
-    """The variants of a batch with what their tries came to, by status."""
+    """The variants of batches with what their tries came to, by status."""
     cursor = conn.cursor(row_factory=args_row(SumVariantsRow))
-    await cursor.execute(SUM_VARIANTS, {"tenant_id": tenant_id, "batch_id": batch_id})
+    await cursor.execute(SUM_VARIANTS, {"tenant_id": tenant_id, "batch_ids": list(batch_ids)})
     return await cursor.fetchall()
 

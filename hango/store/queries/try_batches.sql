@@ -42,8 +42,9 @@ order by t.id desc
 limit @most;
 
 -- name: sum_variants :many
--- The variants of a batch with what their tries came to, by status.
+-- The variants of batches with what their tries came to, by status.
 select
+  r.batch_id::uuid as batch_id,
   r.variant::integer as variant,
   r.label,
   t.status,
@@ -60,6 +61,6 @@ select
 from try_requests r
 join tries t on t.tenant_id = r.tenant_id and t.request_id = r.id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
-where r.tenant_id = @tenant_id and r.batch_id = @batch_id::uuid
-group by r.variant, r.label, t.status
-order by r.variant, t.status;
+where r.tenant_id = @tenant_id and r.batch_id = any (@batch_ids::uuid[])
+group by r.batch_id, r.variant, r.label, t.status
+order by r.batch_id, r.variant, t.status;
