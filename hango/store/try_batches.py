@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from uuid import UUID
 
-from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
+from hango.domain import BatchID, SessionID, TryID, UserID
 from hango.messages import Usage
 from hango.store.connection import Scope
 from hango.store.db import try_batches as rows
@@ -85,7 +85,6 @@ def _batch(row: rows.GetTryBatchRow | rows.ListTryBatchesRow) -> TryBatch:
         id=BatchID(row.id),
         session_id=SessionID(row.session_id),
         session_owner=UserID(row.session_owner),
-        base_id=BaseID(row.base_id),
         label=row.label,
         tries=row.tries,
         remaining=row.remaining,

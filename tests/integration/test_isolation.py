@@ -266,7 +266,6 @@ CASES: dict[str, Case] = {
     ),
     "try_claims.is_cancelled": Case(lambda s, t: try_claims.is_cancelled(s, t.called, 1), None),
     "try_claims.mark_all_called": Case(lambda s, t: try_claims.mark_all_called(s, [(t.running, 1)]), frozenset()),
-    "try_claims.mark_called": Case(lambda s, t: try_claims.mark_called(s, t.running, 1), False),
     "try_claims.request": Case(lambda s, t: try_claims.request(s, t.request_id), None),
     "try_claims.requests": Case(lambda s, t: try_claims.requests(s, [t.request_id]), {}),
     "try_claims.rescue": Case(lambda s, t: try_claims.rescue(s, t.running, 1), False),

@@ -6,7 +6,7 @@ values (@tenant_id, @id, @session_id, @user_id, @base_id, sqlc.narg(label), @tri
 -- name: get_try_batch :one
 -- A batch of a session that is not deleted.
 select
-  b.id, b.session_id, s.created_by as session_owner, b.base_id, b.label, b.tries, b.remaining, b.created_at, b.finished_at
+  b.id, b.session_id, s.created_by as session_owner, b.label, b.tries, b.remaining, b.created_at, b.finished_at
 from try_batches b
 join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id and s.deleted_at is null
 where b.tenant_id = @tenant_id and b.id = @id;
@@ -14,7 +14,7 @@ where b.tenant_id = @tenant_id and b.id = @id;
 -- name: list_try_batches :many
 -- The batches of a session, the newest first.
 select
-  b.id, b.session_id, s.created_by as session_owner, b.base_id, b.label, b.tries, b.remaining, b.created_at, b.finished_at
+  b.id, b.session_id, s.created_by as session_owner, b.label, b.tries, b.remaining, b.created_at, b.finished_at
 from try_batches b
 join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id and s.deleted_at is null
 where b.tenant_id = @tenant_id
@@ -26,7 +26,7 @@ limit @most;
 -- name: list_batch_tries :many
 -- Tries of a batch of a session, the newest first, without texts and answers: as list_tries does, by another index.
 select
-  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.model,
   r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
   t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
   u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
