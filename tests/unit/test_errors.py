@@ -23,6 +23,7 @@ TABLE = [
     ("RateLimited", 429, "rate_limited"),
     ("TooDeep", 400, "too_deep"),
     ("TooLarge", 413, "too_large"),
+    ("TooManyTries", 429, "too_many_tries"),
     ("Unauthenticated", 401, "unauthenticated"),
     ("Unavailable", 503, "unavailable"),
 ]
