@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -61,6 +62,7 @@ from hango.store.ids import new_id
 from hango.tries import Admission, TryError, TryStatus
 from tests.conftest import Database
 from tests.rows import DEFINITION, make_agent, make_run, make_session, make_tenant, said
+from tests.services import Services, clone_database, drop_database
 from tests.tries import (
     ACTUAL,
     LEASE_OVER,
@@ -297,6 +299,15 @@ def scoped_functions() -> Iterator[str]:
                 continue
             if parameters[0].annotation in ("Scope", Scope):
                 yield f"{module.name}.{name}"
+
+
+@pytest.fixture(scope="module")
+def database(services: Services) -> Iterator[Database]:
+    """Of this module alone: the reconciler of an API that another test serves would end tries whose time is over."""
+    name = f"hango_isolation_{secrets.token_hex(8)}"
+    clone_database(services, name)
+    yield Database.of(services, name)
+    drop_database(services, name)
 
 
 @pytest.fixture
