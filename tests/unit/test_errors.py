@@ -43,7 +43,7 @@ def test_the_tree_in_the_docstring_is_the_code() -> None:
     lines = (errors.__doc__ or "").splitlines()
 
     for name, status, code in TABLE[:1] + TABLE[2:]:
-        if name == "TooDeep":  # drawn as a code of its parent
+        if name in ("RunActive", "TooDeep", "TooManyTries"):  # drawn as a code of its parent
             continue
         assert any(line.split()[:2] == [name, str(status)] and code in line.split() for line in _joined(lines)), name
 
