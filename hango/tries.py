@@ -106,7 +106,6 @@ class Try:
     variant: int | None
     label: str | None
     status: TryStatus
-    base_id: BaseID
     model: str
     changes: Changes
     texts: Texts | None
@@ -134,7 +133,6 @@ class TryBatch:
     id: BatchID
     session_id: SessionID
     session_owner: UserID
-    base_id: BaseID
     label: str | None
     tries: int
     remaining: int
@@ -208,7 +206,6 @@ class Overdue:
     id: TryID
     request_id: UUID
     attempt: int
-    rescues: int
     reserved: int
     called: bool
     cancelled: bool

@@ -35,6 +35,7 @@ async def watched_loop() -> AsyncIterator[LoopWork]:
     await asyncio.sleep(0)
     try:
         yield work
+        await asyncio.sleep(0)  # the last round counts too
     finally:
         turning.cancel()
         with suppress(asyncio.CancelledError):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import UUID
 
 from hango.api import admission, waiting
 from hango.api.changes import VariantIn
 from hango.api.endpoint import Call, Reply, ReplyT
 from hango.api.fields import PageQuery
-from hango.api.listing import Listing
-from hango.api.try_replies import TryOut
+from hango.api.try_replies import TryOut, tries_json
 from hango.api.waiting import WaitQuery, Wish
 from hango.domain import Session
 from hango.errors import NotFound
@@ -59,11 +59,11 @@ async def cancel_try(call: Call[Try, None]) -> Reply[TryOut]:
     return Reply(TryOut.of(found), 200 if found.status in ENDED else 202)
 
 
-async def list_tries(call: Call[Session, None, PageQuery]) -> Listing[TryOut]:
+async def list_tries(call: Call[Session, None, PageQuery]) -> bytes:
     query = call.query
     async with call.deps.store.read(call.principal) as scope:
         page = await tries.list_all(scope, call.target.id, limit=query.limit, cursor=query.cursor)
-    return Listing([TryOut.of(one) for one in page.data], page.next_cursor)
+    return await asyncio.to_thread(tries_json, page)
 
 
 def _wish(call: Call[Session, TryIn, WaitQuery] | Call[Try, None, WaitQuery]) -> Wish:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
@@ -12,9 +13,8 @@ from hango.api import admission, waiting
 from hango.api.changes import VariantIn
 from hango.api.endpoint import Call, Reply
 from hango.api.fields import Body, Name, PageQuery
-from hango.api.listing import Listing
 from hango.api.tries import RETRY_AFTER, started
-from hango.api.try_replies import BatchCheckOut, BatchOut, CostOut, TryOut
+from hango.api.try_replies import BatchCheckOut, BatchOut, CostOut, batches_json, tries_json
 from hango.api.waiting import WaitQuery
 from hango.chain import prices
 from hango.chain import tries as planning
@@ -95,19 +95,19 @@ async def cancel_batch(call: Call[TryBatch, None]) -> Reply[BatchOut]:
     return Reply(BatchOut.of(*found), 200 if found[0].finished_at else 202)
 
 
-async def list_batches(call: Call[Session, None, PageQuery]) -> Listing[BatchOut]:
+async def list_batches(call: Call[Session, None, PageQuery]) -> bytes:
     query = call.query
     async with call.deps.store.read(call.principal) as scope:
         page = await try_batches.list_all(scope, call.target.id, limit=query.limit, cursor=query.cursor)
-        shown = [BatchOut.of(batch, await try_batches.variants(scope, batch.id)) for batch in page.data]
-    return Listing(shown, page.next_cursor)
+        sums = await try_batches.all_variants(scope, [batch.id for batch in page.data])
+    return await asyncio.to_thread(batches_json, page, sums)
 
 
-async def list_batch_tries(call: Call[TryBatch, None, PageQuery]) -> Listing[TryOut]:
+async def list_batch_tries(call: Call[TryBatch, None, PageQuery]) -> bytes:
     query, batch = call.query, call.target
     async with call.deps.store.read(call.principal) as scope:
         page = await tries.list_all(scope, batch.session_id, batch_id=batch.id, limit=query.limit, cursor=query.cursor)
-    return Listing([TryOut.of(one) for one in page.data], page.next_cursor)
+    return await asyncio.to_thread(tries_json, page)
 
 
 async def _check(call: Call[Session, BatchIn, BatchQuery], wanted: admission.Wanted) -> BatchCheckOut:

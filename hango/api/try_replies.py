@@ -12,6 +12,7 @@ from msgspec import Raw
 from hango.api.fields import Moment
 from hango.api.listing import Listing
 from hango.chain import part_lists
+from hango.domain import PartID
 from hango.messages import StopReason
 from hango.store.pages import Page
 from hango.tries import ENDED, Try, TryBatch, TryError, TryStatus, TryUsage, VariantSum
@@ -91,8 +92,8 @@ class TryOut(msgspec.Struct, frozen=True):
     label: str | None
     status: TryStatus
     request: TryRequestOut
-    sent: list[str] | None
-    excluded: list[str]
+    sent: list[PartID] | None
+    excluded: list[PartID]
     tokens_before: int
     tokens_after: int
     request_sha256: str

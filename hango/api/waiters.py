@@ -65,9 +65,11 @@ class _Waiter:
 
 
 class Waiters:
-    """Everybody who waits in this process."""
+    """Everybody who waits in this process: at most so many, and so many of one key."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_WAITERS, most_of_a_key: int = MOST_WAITERS_OF_A_KEY) -> None:
+        self._most = most
+        self._most_of_a_key = most_of_a_key
         self._by_id: dict[UUID, set[_Waiter]] = {}
         self._of_key: Counter[KeyID] = Counter()
         self._is_released = False
@@ -75,9 +77,9 @@ class Waiters:
         self._notifications: Notifications | None = None
 
     @classmethod
-    async def open(cls, url: str) -> Waiters:
+    async def open(cls, url: str, *, most: int = MOST_WAITERS, most_of_a_key: int = MOST_WAITERS_OF_A_KEY) -> Waiters:
         """Afterwards it hears of every end. Raises Unavailable."""
-        waiters = cls()
+        waiters = cls(most, most_of_a_key)
         waiters._notifications = await Notifications.open(
             url, [Channel.DONE], heard=waiters.hear, reconnected=waiters.wake_all
         )
@@ -145,7 +147,7 @@ class Waiters:
         return (waiter for waiters in self._by_id.values() for waiter in waiters)
 
     def _has_room(self, key_id: KeyID) -> bool:
-        return len(self) < MOST_WAITERS and self._of_key[key_id] < MOST_WAITERS_OF_A_KEY
+        return len(self) < self._most and self._of_key[key_id] < self._most_of_a_key
 
     @contextmanager
     def _seat(self, id: UUID, key_id: KeyID) -> Iterator[_Waiter]:

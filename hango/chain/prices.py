@@ -7,18 +7,16 @@ from typing import Any
 from hango.messages import Usage
 
 
-def cost_usd(
-    model: str, usage: Usage, *, known: bool = True, priced: bool = True, cache_ttl: str = "5m"
-) -> float | None:
+def cost_usd(model: str, usage: Usage, *, priced: bool = True, cache_ttl: str = "5m") -> float | None:
     """US dollars by the maker's list; None where nobody can say. Never raises.
 
-    `model` is "<provider>/<name>". `known` False: the provider told no usage. `priced` False: the lists do not hold at
+    `model` is "<provider>/<name>". `priced` False: the lists do not hold at
     that provider's address (`Providers.is_priced`). `cache_ttl` is the request's: an hour costs more to write.
     """
     provider, _, name = model.partition("/")
     if provider == "offline":
         return 0.0
-    if not known or not priced or not name:
+    if not priced or not name:
         return None
     # The lists take a fifth of a second to load, and most commands never ask for a price.
     from genai_prices import calc_price

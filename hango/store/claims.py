@@ -59,7 +59,6 @@ async def hold_overdue(scope: SystemScope, most: int) -> list[Overdue]:
             id=TryID(row.id),
             request_id=row.request_id,
             attempt=row.attempt,
-            rescues=row.rescues,
             reserved=row.reserved,
             called=row.called,
             cancelled=row.cancelled,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from uuid import UUID
 
-from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
+from hango.domain import BatchID, SessionID, TryID, UserID
 from hango.messages import Usage
 from hango.store.connection import Scope
 from hango.store.db import try_batches as rows
@@ -48,8 +48,16 @@ async def list_all(
 
 async def variants(scope: Scope, batch_id: UUID) -> list[VariantSum]:
     """What the variants of a batch came to so far, in the order they were given."""
-    found = await rows.sum_variants(scope.conn, tenant_id=scope.tenant_id, batch_id=batch_id)
-    return [_variant(list(group)) for _, group in groupby(found, key=lambda row: row.variant)]
+    return (await all_variants(scope, [batch_id]))[batch_id]
+
+
+async def all_variants(scope: Scope, batch_ids: Sequence[UUID]) -> Mapping[UUID, list[VariantSum]]:
+    """The same of many batches; [] for one that is not here."""
+    found = await rows.sum_variants(scope.conn, tenant_id=scope.tenant_id, batch_ids=batch_ids)
+    made: dict[UUID, list[VariantSum]] = {id: [] for id in batch_ids}
+    for (batch_id, _), group in groupby(found, key=lambda row: (row.batch_id, row.variant)):
+        made[batch_id].append(_variant(list(group)))
+    return made
 
 
 def _variant(found: Sequence[rows.SumVariantsRow]) -> VariantSum:
@@ -77,7 +85,6 @@ def _batch(row: rows.GetTryBatchRow | rows.ListTryBatchesRow) -> TryBatch:
         id=BatchID(row.id),
         session_id=SessionID(row.session_id),
         session_owner=UserID(row.session_owner),
-        base_id=BaseID(row.base_id),
         label=row.label,
         tries=row.tries,
         remaining=row.remaining,

@@ -43,11 +43,6 @@ async def requests(scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, ClaimedRe
     }
 
 
-async def mark_called(scope: Scope, try_id: TryID, attempt: int) -> bool:
-    """Before the first byte goes out. False: do not call."""
-    return bool(await mark_all_called(scope, [(try_id, attempt)]))
-
-
 async def mark_all_called(scope: Scope, claims: Sequence[Claim]) -> frozenset[Claim]:
     """Before the first bytes go out: those whose call may begin."""
     marked = await rows.mark_called(

@@ -27,7 +27,7 @@ OF_REDIS: Final = {"fetch": b"$5\r\nfetch", "enqueue": b"$7\r\nenqueue", "ack": 
 # A statement that stands in one kind of transaction alone.
 OF_POSTGRES: Final = {
     "COMMIT of the admission": b"insert into tries (",
-    "COMMIT of the claim": b"select claim_tries(",
+    "COMMIT of the claim": b"claim_tries(",
     "COMMIT of the mark": b"set called_at = clock_timestamp()",
     "COMMIT of the settlement": b"insert into try_payloads",
 }

@@ -210,7 +210,7 @@ class World:
     def mark(self, claim: Claim) -> bool:
         async def mark() -> bool:
             async with self._store.begin(claim.claimed.principal) as scope:
-                return await try_claims.mark_called(scope, claim.id, claim.claimed.attempt)
+                return bool(await try_claims.mark_all_called(scope, [claim.key]))
 
         return self._run(mark())
 

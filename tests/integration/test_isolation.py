@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -59,6 +60,7 @@ from hango.store.ids import new_id
 from hango.tries import TryError, TryStatus
 from tests.conftest import Database
 from tests.rows import DEFINITION, said
+from tests.services import Services, clone_database, drop_database
 from tests.theirs import KEY, NO_TOOL, PATH, Theirs, make_theirs, record_usage, run_call
 from tests.tries import ACTUAL, PLAIN, SUCCEEDED
 
@@ -208,6 +210,9 @@ CASES: dict[str, Case] = {
     "tries.get": Case(lambda s, t: tries.get(s, t.called), None),
     "tries.hold_session": Case(lambda s, t: tries.hold_session(s, t.session.id), NotFound),
     "tries.list_all": Case(lambda s, t: mapped(tries.list_all(s, t.session.id), ids), []),
+    "try_batches.all_variants": Case(
+        lambda s, t: mapped(try_batches.all_variants(s, [t.batch_id]), lambda found: found[t.batch_id]), []
+    ),
     "try_batches.create": Case(create_batch, StatementRefused),
     "try_batches.get": Case(lambda s, t: try_batches.get(s, t.batch_id), None),
     "try_batches.list_all": Case(lambda s, t: mapped(try_batches.list_all(s, t.session.id), ids), []),
@@ -219,7 +224,6 @@ CASES: dict[str, Case] = {
     ),
     "try_claims.is_cancelled": Case(lambda s, t: try_claims.is_cancelled(s, t.called, 1), None),
     "try_claims.mark_all_called": Case(lambda s, t: try_claims.mark_all_called(s, [(t.running, 1)]), frozenset()),
-    "try_claims.mark_called": Case(lambda s, t: try_claims.mark_called(s, t.running, 1), False),
     "try_claims.request": Case(lambda s, t: try_claims.request(s, t.request_id), None),
     "try_claims.requests": Case(lambda s, t: try_claims.requests(s, [t.request_id]), {}),
     "try_claims.rescue": Case(lambda s, t: try_claims.rescue(s, t.running, 1), False),
@@ -278,6 +282,15 @@ def scoped_functions() -> Iterator[str]:
                 continue
             if parameters[0].annotation in ("Scope", Scope):
                 yield f"{module.name}.{name}"
+
+
+@pytest.fixture(scope="module")
+def database(services: Services) -> Iterator[Database]:
+    """Of this module alone: the reconciler of an API that another test serves would end tries whose time is over."""
+    name = f"hango_isolation_{secrets.token_hex(8)}"
+    clone_database(services, name)
+    yield Database.of(services, name)
+    drop_database(services, name)
 
 
 @pytest.fixture

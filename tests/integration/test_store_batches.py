@@ -15,6 +15,7 @@ from hango.domain import BatchID, Principal, TryID
 from hango.messages import Usage
 from hango.store import tries, try_batches, try_claims
 from hango.store.connection import Store
+from hango.store.ids import new_id
 from hango.tries import TryBatch, TryError, TryStatus, TryUsage, VariantSum
 from tests.conftest import Database
 from tests.tries import (
@@ -83,14 +84,15 @@ async def test_a_batch_is_made_of_its_variants_and_repeats(store: Store, desk: D
     batch = await batch_of(store, desk, batch_id)
     async with store.read(desk.principal) as scope:
         rows = (await tries.list_all(scope, desk.session_id, batch_id=batch_id)).data
+        cursor = await scope.conn.execute("select distinct base_id from try_requests where batch_id = %s", (batch_id,))
+        bases = await cursor.fetchall()
 
-    assert batch == TryBatch(
-        batch_id, desk.session_id, desk.principal.user_id, desk.base_id, "a batch", 4, 4, batch.created_at, None
-    )
-    assert [(row.id, row.batch_id, row.variant, row.label, row.base_id) for row in reversed(rows)] == [
-        (id, batch_id, variant, label, desk.base_id)
+    assert batch == TryBatch(batch_id, desk.session_id, desk.principal.user_id, "a batch", 4, 4, batch.created_at, None)
+    assert [(row.id, row.batch_id, row.variant, row.label) for row in reversed(rows)] == [
+        (id, batch_id, variant, label)
         for id, (variant, label) in zip(made, [(0, "a"), (0, "a"), (1, "b"), (1, "b")], strict=True)
     ]
+    assert bases == [(desk.base_id,)]
     assert await ledger(store, desk.principal) == Ledger(used=0, reserved=4 * RESERVED)
 
 
@@ -121,6 +123,18 @@ async def test_variants_are_summed_by_status(store: Store, desk: Desk) -> None:
         ),
         VariantSum(2, "c", {TryStatus.QUEUED: 2}, None, tuple(made[4:])),
     ]
+
+
+async def test_variants_of_many_batches_stay_apart(store: Store, desk: Desk) -> None:
+    """Those of each batch as they are alone; nothing for a batch that is not there."""
+    made = [(await make_batch(store, desk, labels))[0] for labels in ("ab", "c")]
+    nowhere = BatchID(new_id())
+    async with store.read(desk.principal) as scope:
+        alone = {id: await try_batches.variants(scope, id) for id in made}
+        found = await try_batches.all_variants(scope, [*reversed(made), nowhere])
+
+    assert found == {**alone, nowhere: []}
+    assert [[one.label for one in found[id]] for id in made] == [["a", "b"], ["c"]]
 
 
 async def test_batches_are_listed_newest_first(store: Store, desk: Desk) -> None:

@@ -57,6 +57,10 @@ async def doing(store: Store, desk: Desk, what: Callable[[Scope], Awaitable[bool
     return done
 
 
+async def mark(scope: Scope, try_id: TryID, attempt: int) -> bool:
+    return bool(await try_claims.mark_all_called(scope, [(try_id, attempt)]))
+
+
 async def settle(scope: Scope, try_id: TryID, attempt: int) -> bool:
     return await try_claims.settle(scope, try_id, attempt, SUCCEEDED, retention_seconds=RETENTION_SECONDS)
 
@@ -66,7 +70,7 @@ async def test_a_call_is_marked_once(store: Store, desk: Desk) -> None:
     try_id = await one_try(store, desk)
     attempt = await take(store, desk.principal, try_id)
 
-    assert await doing(store, desk, lambda scope: try_claims.mark_called(scope, try_id, attempt)) == [True, False]
+    assert await doing(store, desk, lambda scope: mark(scope, try_id, attempt)) == [True, False]
 
 
 @pytest.mark.parametrize("change", [LEASE_OVER, "attempt = attempt + 1", "cancel_requested_at = now()"])
@@ -76,7 +80,7 @@ async def test_no_call_is_begun_that_is_not_in_force(store: Store, desk: Desk, c
     attempt = await take(store, desk.principal, try_id)
     await alter(store, desk.principal, change, try_id)
 
-    assert await doing(store, desk, lambda scope: try_claims.mark_called(scope, try_id, attempt), 1) == [False]
+    assert await doing(store, desk, lambda scope: mark(scope, try_id, attempt), 1) == [False]
 
 
 async def test_settling_twice_settles_once(store: Store, desk: Desk, database: Database) -> None:
@@ -139,7 +143,7 @@ async def test_what_was_not_called_cannot_be_settled(store: Store, desk: Desk) -
     waiting = await doing(store, desk, lambda scope: settle(scope, try_id, 0), 1)
     attempt = await take(store, desk.principal, try_id)
     uncalled = await doing(store, desk, lambda scope: settle(scope, try_id, attempt), 1)
-    await doing(store, desk, lambda scope: try_claims.mark_called(scope, try_id, attempt), 1)
+    await doing(store, desk, lambda scope: mark(scope, try_id, attempt), 1)
     other = await doing(store, desk, lambda scope: settle(scope, try_id, attempt + 1), 1)
 
     assert (waiting, uncalled, other) == ([False], [False], [False])

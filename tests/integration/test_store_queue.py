@@ -97,7 +97,7 @@ async def test_a_sign_of_life_tells_what_is_still_held(alone: Store) -> None:
         none = await claims.renew(scope, owner, [], LEASE_SECONDS)
     async with alone.begin(desk.principal) as own:
         # The lease is good again: the call may begin.
-        assert await try_claims.mark_called(own, held, 1)
+        assert await try_claims.mark_all_called(own, [(held, 1)])
 
     assert (found, none) == ({held: False, cancelled: True}, {})
 
@@ -124,9 +124,9 @@ async def test_silent_workers_are_found_whatever_their_tenant(alone: Store) -> N
 
     members = [replace(desk.principal, role=Role.MEMBER) for desk in desks]
     assert first + rest == [
-        Overdue(members[0], called, first[0].request_id, 1, 0, RESERVED, called=True, cancelled=False),
-        Overdue(members[0], cancelled, first[1].request_id, 1, 0, RESERVED, called=False, cancelled=True),
-        Overdue(members[1], rescued, rest[0].request_id, 3, 2, RESERVED, called=False, cancelled=False),
+        Overdue(members[0], called, first[0].request_id, 1, RESERVED, called=True, cancelled=False),
+        Overdue(members[0], cancelled, first[1].request_id, 1, RESERVED, called=False, cancelled=True),
+        Overdue(members[1], rescued, rest[0].request_id, 3, RESERVED, called=False, cancelled=False),
     ]
 
 

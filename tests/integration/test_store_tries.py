@@ -85,7 +85,6 @@ async def test_a_new_try_waits_with_what_it_was_asked(store: Store, desk: Desk) 
         variant=None,
         label="shorter",
         status=TryStatus.QUEUED,
-        base_id=desk.base_id,
         model=MODEL,
         changes=Changes(("tool:b", "tool:a"), ("system:agent",), ("message:1",), 2),
         texts=Texts({"system:agent": "instead of system:agent"}, "and now?"),
@@ -221,7 +220,7 @@ async def test_a_running_try_is_cancelled_by_its_worker(store: Store, desk: Desk
     (asked,) = rows_of(database.superuser_dsn, "select status, cancel_requested_at from tries where id = %s", try_id)
     async with store.begin(desk.principal) as scope:
         await tries.cancel(scope, try_id=try_id)
-        assert not await try_claims.mark_called(scope, try_id, attempt)
+        assert not await try_claims.mark_all_called(scope, [(try_id, attempt)])
     again = rows_of(database.superuser_dsn, "select status, cancel_requested_at from tries where id = %s", try_id)
 
     assert asked["status"] == TryStatus.RUNNING

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
+import psycopg
 import pytest
 
 from hango.config import Settings
 from hango.store import retention
 from hango.tries import Settlement, TryError, TryStatus
 from tests.asked import ask, claim, end, events, previewed_wire, principal_of, settle, wire_of
+from tests.conftest import Database
 from tests.desks import COUNT, LOOK, MEMORY, Desk, as_json, exclude, make_desk, put, swap
+from tests.loops import watched_loop
 from tests.people import Api, Person, a_batch, a_session, a_try, serve
 from tests.tries import ESTIMATE, LOST, REFUSED, SUCCEEDED, TIMED_OUT
 
@@ -333,6 +338,24 @@ async def test_a_session_of_a_deleted_agent_can_still_be_tried(desk: Desk) -> No
     made = await a_try(desk.owner, desk.session_id)
 
     assert made["request_sha256"] == (await desk.context())["request_sha256"]
+
+
+async def test_a_page_of_many_parts_holds_up_nobody(desk: Desk, database: Database) -> None:
+    """A page whose tries leave out thousands of parts is spelt out beside the loop: the work of others goes on."""
+    await a_batch(desk.owner, desk.session_id, variants=[{}] * 100)
+    with psycopg.connect(database.superuser_dsn) as conn:
+        conn.execute("update try_requests set excluded = '[[1,10000]]' where session_id = %s", (UUID(desk.session_id),))
+
+    async with watched_loop() as work:
+        page = await desk.owner.get(f"/v1/sessions/{desk.session_id}/tries?limit=100")
+
+    began = time.thread_time()
+    found = as_json(page)["data"]
+    read = time.thread_time() - began
+    parts = [f"message:{seq}" for seq in range(1, 10001)]
+    assert [one["excluded"] == parts for one in found] == [True] * 100
+    # To spell a million ids out takes longer than to read them.
+    assert work.longest < read / 2
 
 
 async def test_a_try_belongs_to_its_sessions_owner(api: Api, caller: Person) -> None:

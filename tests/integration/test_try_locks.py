@@ -85,7 +85,7 @@ class Crowd:
                     scope, claimed.id, claimed.attempt, TryStatus.FAILED, TryError.CONTEXT_CHANGED
                 )
                 return
-            await try_claims.mark_called(scope, claimed.id, claimed.attempt)
+            await try_claims.mark_all_called(scope, [(claimed.id, claimed.attempt)])
         async with self._store.begin(claimed.principal) as scope:
             if way == "answer":
                 await try_claims.settle(

@@ -95,9 +95,9 @@ async def things(fresh_database: Database) -> AsyncIterator[Things]:
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Waiters]:
+async def opened(url: str, **bounds: int) -> AsyncIterator[Waiters]:
     """Waiters of which nothing is left after the test."""
-    waiters = await Waiters.open(url)
+    waiters = await Waiters.open(url, **bounds)
     yield waiters
     await asyncio.sleep(0)  # what was cancelled ends in the next round of the loop
     assert [task for task in asyncio.all_tasks() if task.get_name() == "client"] == []
@@ -273,23 +273,20 @@ async def test_those_who_are_woken_together_look_a_few_at_a_time(waiters: Waiter
     assert looking == [0, module.LOOKS_AT_ONCE]
 
 
-async def test_over_a_bound_it_answers_at_once(
-    waiters: Waiters, things: Things, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_over_a_bound_it_answers_at_once(fresh_database: Database, things: Things) -> None:
     """1,000 waiters a process and 200 a key: over that the request looks once and is answered."""
     assert (module.MOST_WAITERS, module.MOST_WAITERS_OF_A_KEY) == (1000, 200)
-    monkeypatch.setattr(module, "MOST_WAITERS", 5)
-    monkeypatch.setattr(module, "MOST_WAITERS_OF_A_KEY", 3)
     id = await things.make()
     first, second = KeyID(uuid4()), KeyID(uuid4())
-    waiting = [start(waiters, things, id, key=key) for key in (first, first, first, second, second)]
-    await things.looked(5)
+    async with opened(fresh_database.app_dsn, most=5, most_of_a_key=3) as waiters:
+        waiting = [start(waiters, things, id, key=key) for key in (first, first, first, second, second)]
+        await things.looked(5)
 
-    assert await result(start(waiters, things, id, key=first)) == "running"
-    assert await result(start(waiters, things, id, key=second)) == "running"
-    assert len(waiters) == 5
-    await things.end(id)
-    assert [await result(one) for one in waiting] == ["ended"] * 5
+        assert await result(start(waiters, things, id, key=first)) == "running"
+        assert await result(start(waiters, things, id, key=second)) == "running"
+        assert len(waiters) == 5
+        await things.end(id)
+        assert [await result(one) for one in waiting] == ["ended"] * 5
     assert things.looks == 5 + 2 + 5
 
 

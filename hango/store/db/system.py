@@ -183,7 +183,7 @@ async def hold_reconciler(
 
 HOLD_OVERDUE = """\
 select
-  t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.rescues, t.reserved,
+  t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.reserved,
   (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled
 from tries t
 where t.status = 'running' and t.lease_until < statement_timestamp()
@@ -201,7 +201,6 @@ class HoldOverdueRow:
     api_key_id: UUID
     request_id: UUID
     attempt: int
-    rescues: int
     reserved: int
     called: bool
     cancelled: bool

@@ -37,7 +37,7 @@ async def add_try_batch(
 
 GET_TRY_BATCH = """\
 select
-  b.id, b.session_id, s.created_by as session_owner, b.base_id, b.label, b.tries, b.remaining, b.created_at, b.finished_at
+  b.id, b.session_id, s.created_by as session_owner, b.label, b.tries, b.remaining, b.created_at, b.finished_at
 from try_batches b
 join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id and s.deleted_at is null
 where b.tenant_id = %(tenant_id)s and b.id = %(id)s
@@ -49,7 +49,6 @@ class GetTryBatchRow:
     id: UUID
     session_id: UUID
     session_owner: UUID
-    base_id: UUID
     label: str | None
     tries: int
     remaining: int
@@ -71,7 +70,7 @@ async def get_try_batch(
 
 LIST_TRY_BATCHES = """\
 select
-  b.id, b.session_id, s.created_by as session_owner, b.base_id, b.label, b.tries, b.remaining, b.created_at, b.finished_at
+  b.id, b.session_id, s.created_by as session_owner, b.label, b.tries, b.remaining, b.created_at, b.finished_at
 from try_batches b
 join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id and s.deleted_at is null
 where b.tenant_id = %(tenant_id)s
@@ -87,7 +86,6 @@ class ListTryBatchesRow:
     id: UUID
     session_id: UUID
     session_owner: UUID
-    base_id: UUID
     label: str | None
     tries: int
     remaining: int
@@ -111,7 +109,7 @@ async def list_try_batches(
 
 LIST_BATCH_TRIES = """\
 select
-  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.model,
   r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
   t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
   u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
@@ -137,7 +135,6 @@ class ListBatchTriesRow:
     variant: int | None
     label: str | None
     status: str
-    base_id: UUID
     model: str
     changes: str
     excluded: str
@@ -177,6 +174,7 @@ async def list_batch_tries(
 
 SUM_VARIANTS = """\
 select
+  r.batch_id::uuid as batch_id,
   r.variant::integer as variant,
   r.label,
   t.status,
@@ -193,14 +191,15 @@ select
 from try_requests r
 join tries t on t.tenant_id = r.tenant_id and t.request_id = r.id
 left join usage_records u on u.tenant_id = t.tenant_id and u.try_id = t.id
-where r.tenant_id = %(tenant_id)s and r.batch_id = %(batch_id)s::uuid
-group by r.variant, r.label, t.status
-order by r.variant, t.status
+where r.tenant_id = %(tenant_id)s and r.batch_id = any (%(batch_ids)s::uuid[])
+group by r.batch_id, r.variant, r.label, t.status
+order by r.batch_id, r.variant, t.status
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SumVariantsRow:
+    batch_id: UUID
     variant: int
     label: str | None
     status: str
@@ -220,10 +219,10 @@ async def sum_variants(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
-    batch_id: UUID,
+    batch_ids: Sequence[UUID | None],
 ) -> list[SumVariantsRow]:
-    """The variants of a batch with what their tries came to, by status."""
+    """The variants of batches with what their tries came to, by status."""
     cursor = conn.cursor(row_factory=args_row(SumVariantsRow))
-    await cursor.execute(SUM_VARIANTS, {"tenant_id": tenant_id, "batch_id": batch_id})
+    await cursor.execute(SUM_VARIANTS, {"tenant_id": tenant_id, "batch_ids": list(batch_ids)})
     return await cursor.fetchall()
 

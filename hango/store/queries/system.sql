@@ -59,7 +59,7 @@ select pg_try_advisory_xact_lock(7002)::boolean as held;
 -- Tries whose worker has been silent past its lease, held until the transaction ends.
 -- unscoped: whoever looks after them does so for all tenants.
 select
-  t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.rescues, t.reserved,
+  t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.reserved,
   (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled
 from tries t
 where t.status = 'running' and t.lease_until < statement_timestamp()

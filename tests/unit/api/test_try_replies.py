@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from hango.api.try_replies import SENTENCES, BatchOut, TryOut
-from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
+from hango.domain import BatchID, SessionID, TryID, UserID
 from hango.messages import StopReason, Usage
 from hango.tries import Changes, Texts, Try, TryBatch, TryError, TryStatus, TryUsage, VariantSum
 
@@ -25,7 +25,6 @@ MADE = Try(
     variant=None,
     label=None,
     status=TryStatus.QUEUED,
-    base_id=BaseID(ID),
     model="offline/extract",
     changes=Changes(exclude=("message:2",), replace=("message:4",), include=("*",), until=5),
     texts=Texts({"message:4": "Forty."}, "And now?"),
@@ -138,7 +137,7 @@ def test_an_error_says_what_is_known(fields: dict[str, Any], message: str) -> No
 
 def test_a_batch_counts_its_variants() -> None:
     """counts by status over all variants, without the empty ones and in the order of the statuses; done: the ended."""
-    batch = TryBatch(BatchID(ID), SessionID(ID), UserID(ID), BaseID(ID), "b", 6, 2, MOMENT, None)
+    batch = TryBatch(BatchID(ID), SessionID(ID), UserID(ID), "b", 6, 2, MOMENT, None)
     counts = [
         {TryStatus.SUCCEEDED: 2, TryStatus.QUEUED: 1},
         {TryStatus.RUNNING: 1, TryStatus.EXPIRED: 1, TryStatus.SUCCEEDED: 1},

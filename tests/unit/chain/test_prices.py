@@ -68,11 +68,6 @@ def test_the_offline_provider_costs_nothing() -> None:
     assert cost_usd("offline/any", Usage(10, 10)) == 0.0
 
 
-def test_figures_that_are_not_known_have_no_price() -> None:
-    """Usage that was not told is not priced as 0."""
-    assert cost_usd("openai/gpt-4o", Usage(), known=False) is None
-
-
 def test_a_compatible_server_has_no_list() -> None:
     """A model of a known name at another address has prices of its own."""
     assert cost_usd("openai/gpt-4o", Usage(10, 10), priced=False) is None
