@@ -106,6 +106,7 @@ class Try:
     variant: int | None
     label: str | None
     status: TryStatus
+    base_id: BaseID  # of a summary's preview what it covers is made again
     model: str
     changes: Changes
     texts: Texts | None

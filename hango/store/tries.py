@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from hango import jsontext
-from hango.domain import BatchID, SessionID, TryID, UserID
+from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
 from hango.errors import NotFound
 from hango.messages import StopReason, Usage
 from hango.store.connection import Scope, one
@@ -223,6 +223,7 @@ def _try(row: _Row, texts: str | None, sent: str | None, answer: str | None, sai
         variant=row.variant,
         label=row.label,
         status=TryStatus(row.status),
+        base_id=BaseID(row.base_id),
         model=row.model,
         changes=read_changes(row.changes),
         texts=read_texts(texts),

@@ -175,7 +175,7 @@ async def count_outstanding(
 
 GET_TRY = """\
 select
-  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.model,
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
   r.changes, r.texts, r.sent, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, r.through_seq,
   p.answer, p.said, t.stop_reason, t.error_code, t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at,
   u.input_tokens, u.output_tokens, u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
@@ -197,6 +197,7 @@ class GetTryRow:
     variant: int | None
     label: str | None
     status: str
+    base_id: UUID
     model: str
     changes: str
     texts: str | None
@@ -239,7 +240,7 @@ async def get_try(
 
 LIST_TRIES = """\
 select
-  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.model,
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
   r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
   t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
   u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
@@ -265,6 +266,7 @@ class ListTriesRow:
     variant: int | None
     label: str | None
     status: str
+    base_id: UUID
     model: str
     changes: str
     excluded: str

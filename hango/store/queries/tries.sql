@@ -71,7 +71,7 @@ select (
 -- name: get_try :one
 -- A try, or the preview of a summary, with its texts and answer, of a session that is not deleted.
 select
-  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.model,
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
   r.changes, r.texts, r.sent, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, r.through_seq,
   p.answer, p.said, t.stop_reason, t.error_code, t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at,
   u.input_tokens, u.output_tokens, u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
@@ -85,7 +85,7 @@ where t.tenant_id = @tenant_id and t.id = @id and (r.through_seq is not null) = 
 -- name: list_tries :many
 -- Tries of a session, the newest first, without texts and answers.
 select
-  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.model,
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
   r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
   t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
   u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
