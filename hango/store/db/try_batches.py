@@ -109,7 +109,7 @@ async def list_try_batches(
 
 LIST_BATCH_TRIES = """\
 select
-  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.model,
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
   r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
   t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
   u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
@@ -135,6 +135,7 @@ class ListBatchTriesRow:
     variant: int | None
     label: str | None
     status: str
+    base_id: UUID
     model: str
     changes: str
     excluded: str

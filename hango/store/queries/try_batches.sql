@@ -26,7 +26,7 @@ limit @most;
 -- name: list_batch_tries :many
 -- Tries of a batch of a session, the newest first, without texts and answers: as list_tries does, by another index.
 select
-  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.model,
+  t.id, t.session_id, s.created_by as session_owner, t.batch_id, r.variant, r.label, t.status, r.base_id, r.model,
   r.changes, r.excluded, r.request_sha256, r.tokens_before, r.tokens_after, r.purged_at, t.stop_reason, t.error_code,
   t.provider_status, t.attempt, t.created_at, t.started_at, t.finished_at, u.input_tokens, u.output_tokens,
   u.cache_read_tokens, u.cache_write_tokens, u.cost_usd, u.estimated
