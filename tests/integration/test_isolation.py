@@ -60,6 +60,7 @@ from hango.store.context_overrides import NewOverride
 from hango.store.failures import StatementRefused
 from hango.store.ids import new_id
 from hango.tries import Admission, TryError, TryStatus
+from tests.all_rows import everything, tenant_tables
 from tests.conftest import Database
 from tests.rows import DEFINITION, make_agent, make_run, make_session, make_tenant, said
 from tests.services import Services, clone_database, drop_database
@@ -346,26 +347,6 @@ async def theirs(store: Store) -> Theirs:
         with pytest.raises(QuotaExceeded):
             await usage.ensure_quota(scope)
     return made
-
-
-def everything(database: Database, tenant_id: UUID) -> dict[str, list[str]]:
-    """Every row of a tenant, as text."""
-    with psycopg.connect(database.superuser_dsn) as conn:
-        found: dict[str, list[str]] = {}
-        for table in tenant_tables(conn):
-            column = "id" if table == "tenants" else "tenant_id"
-            query = sql.SQL("select t::text from {} t where {} = %s order by 1")
-            named = query.format(sql.Identifier(table), sql.Identifier(column))
-            found[table] = [row for (row,) in conn.execute(named, (tenant_id,)).fetchall()]
-    return found
-
-
-def tenant_tables(conn: psycopg.Connection) -> list[str]:
-    rows = conn.execute(
-        "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
-        " and relname <> 'schema_migrations' order by relname"
-    ).fetchall()
-    return [name for (name,) in rows]
 
 
 def test_every_scoped_function_has_a_case() -> None:
