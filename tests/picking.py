@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -33,10 +34,15 @@ SECONDS = 20.0
 POLL_SECONDS = 0.01
 
 
-def changed(exclude: tuple[str, ...] = (), message: str | None = None, model: str | None = None) -> Variant:
+def changed(
+    exclude: Sequence[str] = (),
+    message: str | None = None,
+    model: str | None = None,
+    replaced: Mapping[str, str] = MappingProxyType({}),
+) -> Variant:
     """A variant that asks for this."""
-    changes, texts = Changes(exclude), Texts(message=message)
-    return Variant(None, changes, texts, rules.wishes_of(changes, texts, model))
+    changes = Changes(tuple(exclude), tuple(replaced))
+    return Variant(None, rules.wishes_of(changes, Texts(replaced, message), model))
 
 
 PLAIN = changed()

@@ -15,7 +15,6 @@ from hango.chain.state import Wanted
 from hango.chain.tries import Variant
 from hango.errors import Invalid, Reason
 from hango.messages import is_blank
-from hango.tries import Changes, Texts
 
 MAX_PARTS = 5000  # in one set of overrides
 MAX_TEXT = 1024 * 1024  # characters of a replacement or of extra text
@@ -63,9 +62,4 @@ class VariantIn(ChangesIn):
         wanted = self.wanted()
         if self.model is not None:
             agent_rules.check_model(self.model)
-        return Variant(
-            label=self.label,
-            changes=Changes(tuple(self.exclude), tuple(self.replace), tuple(self.include), self.until),
-            texts=Texts(self.replace, self.message),
-            wanted=replace(wanted, model=self.model),
-        )
+        return Variant(self.label, replace(wanted, model=self.model))

@@ -18,6 +18,7 @@ from hango.api.errors import as_response, problem
 from hango.api.fields import Body, Query
 from hango.api.headers import Header
 from hango.api.limits import Limiter, OverLimit
+from hango.api.places import Place, Places
 from hango.api.waiters import Waiters
 from hango.chain.deps import Deps
 from hango.domain import Principal
@@ -41,6 +42,7 @@ class Runtime:
     limiter: Limiter
     waiters: Waiters
     doorbell: Doorbell
+    places: Places = field(default_factory=Places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Call(Generic[TargetT, BodyT, QueryT]):
     query: QueryT
     runtime: Runtime
     request: Request
+    place: Place
 
     @property
     def deps(self) -> Deps:
@@ -140,16 +143,16 @@ async def answer(row: Row, request: Request) -> Response:
     try:
         if row.access is authz.PUBLIC:
             return _response(row, await row.handler(PublicCall(runtime, request)))
-        if runtime.deps.store.crowded():
-            raise Unavailable("More is asked than can be answered now. Try again in a moment.")
-        principal = await auth.authenticate(runtime.deps.store, request.headers.get("authorization"))
-        allowance = await runtime.limiter.take(principal)
-        limit_headers = allowance.headers() if allowance else {}
-        target = await authz.admit(row.access, runtime.deps.store, principal, request.path_params)
-        query = bodies.read_query(request, row.query) if row.query else None
-        body = await bodies.read_body(request, row.body) if row.body else None
-        call = Call(principal, target, body, query, runtime, request)
-        response = _response(row, await row.handler(call))
+        async with runtime.places.place() as place:
+            principal = await auth.authenticate(runtime.deps.store, request.headers.get("authorization"))
+            allowance = await runtime.limiter.take(principal)
+            limit_headers = allowance.headers() if allowance else {}
+            target = await authz.admit(row.access, runtime.deps.store, principal, request.path_params)
+            query = bodies.read_query(request, row.query) if row.query else None
+            with place.aside():
+                body = await bodies.read_body(request, row.body) if row.body else None
+            call = Call(principal, target, body, query, runtime, request, place)
+            response = _response(row, await row.handler(call))
     except HangoError as error:
         if error.status >= 500:
             logs.warning(Log.UNAVAILABLE if isinstance(error, Unavailable) else Log.FAILED, error, route=row.path)

@@ -86,7 +86,8 @@ class ImportedOut(msgspec.Struct, frozen=True):
 async def import_file(call: Call[None, None, ImportQuery]) -> Reply[ImportedOut]:
     query = call.query
     known = await _known_agent(call)
-    with _spool() as file:
+    # It may take minutes, and most of it is waiting for the client and for the disk.
+    with call.place.aside(), _spool() as file:
         size = await _receive(call.request, file, call.deps.settings.import_max)
         wanted = None if query.format == readers.AUTO else Format(query.format)
         transcript = await asyncio.to_thread(readers.read, Source(file, size), wanted)

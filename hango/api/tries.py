@@ -71,14 +71,15 @@ def _wish(call: Call[Session, TryIn, WaitQuery] | Call[Try, None, WaitQuery]) ->
 
 
 async def _wait(call: Call[Session, TryIn, WaitQuery] | Call[Try, None, WaitQuery], try_id: UUID, wish: Wish) -> Try:
-    return await call.runtime.waiters.wait(
-        try_id,
-        call.principal.key_id,
-        lambda: _look(call, try_id),
-        lambda found: found.status in ENDED,
-        seconds=wish.seconds,
-        gone=waiting.leaving(call.request),
-    )
+    with call.place.aside():
+        return await call.runtime.waiters.wait(
+            try_id,
+            call.principal.key_id,
+            lambda: _look(call, try_id),
+            lambda found: found.status in ENDED,
+            seconds=wish.seconds,
+            gone=waiting.leaving(call.request),
+        )
 
 
 async def _look(

@@ -141,14 +141,15 @@ def _cost(call: Call[Session, BatchIn, BatchQuery], requests: Sequence[NewReques
 
 
 async def _wait(call: Call[Any, Any, Any], batch_id: UUID, seconds: float) -> _Found:
-    return await call.runtime.waiters.wait(
-        batch_id,
-        call.principal.key_id,
-        lambda: _look(call, batch_id),
-        lambda found: found[0].finished_at is not None,
-        seconds=seconds,
-        gone=waiting.leaving(call.request),
-    )
+    with call.place.aside():
+        return await call.runtime.waiters.wait(
+            batch_id,
+            call.principal.key_id,
+            lambda: _look(call, batch_id),
+            lambda found: found[0].finished_at is not None,
+            seconds=seconds,
+            gone=waiting.leaving(call.request),
+        )
 
 
 async def _look(call: Call[Any, Any, Any], batch_id: UUID) -> _Found:

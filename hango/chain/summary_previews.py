@@ -14,9 +14,9 @@ from hango.chain.tries import ContextChanged, Plan, Prepared, Variant, new_reque
 from hango.domain import BaseID, SessionID
 from hango.errors import Invalid, NotFound, Reason
 from hango.store.connection import Scope
-from hango.tries import Changes, ClaimedRequest, Texts
+from hango.tries import ClaimedRequest
 
-_UNCHANGED = Variant(None, Changes(), Texts(), UNCHANGED)
+_UNCHANGED = Variant(None, UNCHANGED)
 
 
 async def plan(scope: Scope, deps: Deps, session_id: SessionID) -> Plan:

@@ -23,7 +23,7 @@ from hango.chain.kept_bases import KeptBase
 from hango.chain.parts import message_part, message_seq
 from hango.chain.stack import build_chain
 from hango.chain.state import State, Trunk, Wanted
-from hango.domain import BaseID, PartID, SessionID
+from hango.domain import BaseID, OverrideAction, PartID, SessionID
 from hango.errors import Detail, HangoError, Invalid, NotFound
 from hango.messages import Request, Usage
 from hango.store import context_bases, token_factors
@@ -52,9 +52,21 @@ class Variant:
     """One change of the context, as somebody wants it tried."""
 
     label: str | None
-    changes: Changes
-    texts: Texts
-    wanted: Wanted  # the same, as the chain takes it
+    wanted: Wanted
+
+    @property
+    def changes(self) -> Changes:
+        """Which parts it changes, in the caller's order."""
+        exclude = [one.part for one in self.wanted.overrides if one.action is OverrideAction.EXCLUDE]
+        return Changes(tuple(exclude), tuple(self.texts.replace), tuple(self.wanted.include), self.wanted.until)
+
+    @property
+    def texts(self) -> Texts:
+        """The caller's own words."""
+        replace: dict[str, str] = {
+            one.part: one.replacement for one in self.wanted.overrides if one.replacement is not None
+        }
+        return Texts(replace, self.wanted.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +159,7 @@ async def prepare(scope: Scope, deps: Deps, session_id: SessionID, wanted: Claim
 
 
 def wishes_of(changes: Changes, texts: Texts, model: str | None) -> Wanted:
-    """What the chain takes. Raises Invalid naming the part at fault."""
+    """What a variant of these wants. Raises Invalid naming the part at fault."""
     return Wanted(read(changes.exclude, texts.replace), changes.include, texts.message, changes.until, model)
 
 

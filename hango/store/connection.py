@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -23,9 +22,6 @@ Row = TypeVar("Row")
 
 # A request that cannot get a connection in this time is told so, before its own caller gives up.
 POOL_TIMEOUT_SECONDS = 5.0
-# When somebody has waited so long for a connection, more is asked than can be answered: who comes later is told so at
-# once, and those who were let in are answered in time.
-CROWDED_SECONDS = 0.5
 # No statement of the product comes near the first limit; the second ends a transaction whose process hangs. Every
 # statement goes by a key, so one plan fits all values: planning the base of a request takes longer than reading it.
 _SETTINGS = (
@@ -111,7 +107,6 @@ class Store:
 
     def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
         self._pool = pool
-        self._waiting: dict[object, float] = {}  # since when; the first has waited for the longest
 
     @classmethod
     async def open(
@@ -144,11 +139,6 @@ class Store:
 
     async def close(self) -> None:
         await self._pool.close()
-
-    def crowded(self) -> bool:
-        """Whether one more had better come later."""
-        first = next(iter(self._waiting.values()), None)
-        return first is not None and time.monotonic() - first > CROWDED_SECONDS
 
     def begin(self, principal: Principal) -> AbstractAsyncContextManager[Scope]:
         """A transaction that may write."""
@@ -199,7 +189,7 @@ class Store:
         next one is taken.
         """
         for _ in range(self._pool.max_size):
-            conn = await self._free_connection()
+            conn = await self._pool.getconn()
             try:
                 await conn.execute(begin.encode(), prepare=False)  # several statements cannot be prepared as one
             except BaseException as error:
@@ -210,14 +200,6 @@ class Store:
             else:
                 return conn
         raise psycopg.OperationalError
-
-    async def _free_connection(self) -> Connection:
-        turn = object()
-        self._waiting[turn] = time.monotonic()
-        try:
-            return await self._pool.getconn()
-        finally:
-            del self._waiting[turn]
 
 
 def one(row: Row | None) -> Row:

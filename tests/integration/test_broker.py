@@ -28,16 +28,24 @@ from hango.workers.broker import AWAY_SECONDS, RING_SECONDS, Doorbell, make_brok
 from hango.workers.encoder import QUEUE, doorbell
 from tests.faults.proxy import proxying, says
 from tests.people import serve
+from tests.services import Services
 from tests.working import CountingPicker, Handled, eventually, left, logged, put, working
 
 RING: dict[str, Any] = doorbell().asdict()
 BATCH = 16
 
 
+@pytest.fixture(scope="module")
+def queue_url(services: Services) -> str:
+    """A database of the run's Valkey in which no API of another test rings: reconcilers ring while anything waits."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return f"{services.redis_url}?db={15 - int(worker) % 8}"
+
+
 @pytest.fixture
-def redis(redis_url: str) -> Iterator[Redis]:
+def redis(queue_url: str) -> Iterator[Redis]:
     """The worker's own Redis database, without a queue."""
-    client = Redis.from_url(redis_url)
+    client = Redis.from_url(queue_url)
     client.flushdb()
     yield client
     client.close()
@@ -53,12 +61,12 @@ def valkey() -> Iterator[EmbeddedValkey]:
     shutil.rmtree(home)
 
 
-async def test_an_idle_worker_is_woken_at_once(redis: Redis, redis_url: str) -> None:
+async def test_an_idle_worker_is_woken_at_once(redis: Redis, queue_url: str) -> None:
     """Idle pick-up takes milliseconds: the consumer blocks in Redis instead of sleeping."""
     picker = CountingPicker()
-    bell = Doorbell(redis_url)
+    bell = Doorbell(queue_url)
     taken = []
-    async with working(redis_url, picker):
+    async with working(queue_url, picker):
         for number in range(1, 10):
             assert await eventually(lambda: waits(redis))
             started = time.perf_counter()
@@ -77,11 +85,11 @@ def waits(redis: Redis) -> bool:
     return any(one["cmd"] == "blmove" and one["db"] == number for one in redis.client_list())
 
 
-async def test_every_ring_arrives(redis: Redis, redis_url: str) -> None:
+async def test_every_ring_arrives(redis: Redis, queue_url: str) -> None:
     """`ring(times)` puts so many doorbells; with every thread busy the rest wait, and nothing is left afterwards."""
     picker = CountingPicker(busy=0.02)
-    bell = Doorbell(redis_url)
-    async with working(redis_url, picker):
+    bell = Doorbell(queue_url)
+    async with working(queue_url, picker):
         await asyncio.gather(bell.ring(20), bell.ring(), bell.ring(0))
 
         assert await eventually(lambda: picker.rung >= 21 and left(redis) == {})
@@ -89,11 +97,11 @@ async def test_every_ring_arrives(redis: Redis, redis_url: str) -> None:
     assert picker.rung == 21
 
 
-async def test_two_workers_share(redis: Redis, redis_url: str) -> None:
+async def test_two_workers_share(redis: Redis, queue_url: str) -> None:
     """Both take doorbells, and each doorbell is taken by one."""
     pickers = [CountingPicker(busy=0.01), CountingPicker(busy=0.01)]
-    bell = Doorbell(redis_url)
-    async with working(redis_url, pickers[0]), working(redis_url, pickers[1]):
+    bell = Doorbell(queue_url)
+    async with working(queue_url, pickers[0]), working(queue_url, pickers[1]):
         await bell.ring(100)
 
         assert await eventually(lambda: left(redis) == {})
@@ -102,12 +110,12 @@ async def test_two_workers_share(redis: Redis, redis_url: str) -> None:
     assert min(picker.rung for picker in pickers) > 0
 
 
-async def test_duplicates_are_harmless(redis: Redis, redis_url: str) -> None:
+async def test_duplicates_are_harmless(redis: Redis, queue_url: str) -> None:
     """The same message, many times, under one id and under many: each is a look, and none is left."""
     picker = CountingPicker()
     for name in ["one", "one", "one", "two"]:
         put(redis, ring("one"), name)
-    async with working(redis_url, picker):
+    async with working(queue_url, picker):
         assert await eventually(lambda: left(redis) == {})
 
     assert picker.rung >= 1
@@ -132,7 +140,7 @@ POISON = [
 
 
 @pytest.mark.parametrize("place", ["head", "middle", "tail"])
-async def test_poison_does_not_touch_its_neighbours(place: str, redis: Redis, redis_url: str) -> None:
+async def test_poison_does_not_touch_its_neighbours(place: str, redis: Redis, queue_url: str) -> None:
     """Ten kinds of poison in a batch of 16, with a restart: all good ones run, each poison is counted once, no thread
     dies, and nothing of a poison's content is logged."""
     good = [f"good {number}" for number in range(BATCH - len(POISON))]
@@ -141,10 +149,10 @@ async def test_poison_does_not_touch_its_neighbours(place: str, redis: Redis, re
         put(redis, *((ring(one), one) if isinstance(one, str) else (one, f"bad {number}")))
     handled, again = Handled(), Handled()
     with logged() as lines:
-        async with working(redis_url, CountingPicker(), handled) as (worker, _):
+        async with working(queue_url, CountingPicker(), handled) as (worker, _):
             assert await eventually(lambda: left(redis) == {})
             alive = [thread.is_alive() for thread in [*worker.workers, *worker.consumers.values()]]
-        async with working(redis_url, CountingPicker(), again):
+        async with working(queue_url, CountingPicker(), again):
             assert await eventually(lambda: left(redis) == {})
 
     told = reports(lines())
@@ -157,12 +165,12 @@ async def test_poison_does_not_touch_its_neighbours(place: str, redis: Redis, re
     assert again.ids == []
 
 
-async def test_a_message_that_lies_about_its_id_ends(redis: Redis, redis_url: str) -> None:
+async def test_a_message_that_lies_about_its_id_ends(redis: Redis, queue_url: str) -> None:
     """It is taken off the queue like any other, and does not come back for ever."""
     picker = CountingPicker()
     put(redis, ring("mine"), "another's")
     redis.rpush(f"hango:{QUEUE}", "without a body")
-    async with working(redis_url, picker):
+    async with working(queue_url, picker):
         assert await eventually(lambda: left(redis) == {})
         rung = picker.rung
 
@@ -172,12 +180,12 @@ async def test_a_message_that_lies_about_its_id_ends(redis: Redis, redis_url: st
 @pytest.mark.parametrize(
     "name", ["tries", "tries.msgs", "tries.XQ", "__heartbeats__", "__acks__.{own}.tries", "__acks__.dead.tries"]
 )
-async def test_a_key_of_another_type_is_dropped_as_poison(name: str, redis: Redis, redis_url: str) -> None:
+async def test_a_key_of_another_type_is_dropped_as_poison(name: str, redis: Redis, queue_url: str) -> None:
     """Whoever writes a string where the queue has another type stops no worker: the key is deleted, that is reported
     once like poison, and rings are taken again."""
-    picker, bell = CountingPicker(), Doorbell(redis_url)
+    picker, bell = CountingPicker(), Doorbell(queue_url)
     with logged() as lines:
-        async with working(redis_url, picker) as (_, broker):
+        async with working(queue_url, picker) as (_, broker):
             key = f"hango:{name.format(own=broker.broker_id)}"
             if "dead" in name:
                 redis.zadd("hango:__heartbeats__", {"dead": 1})
@@ -199,15 +207,15 @@ def reports(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == "poison_message"]
 
 
-async def test_what_a_dead_worker_had_fetched_is_looked_for_again(redis: Redis, redis_url: str) -> None:
+async def test_what_a_dead_worker_had_fetched_is_looked_for_again(redis: Redis, queue_url: str) -> None:
     """A worker that died between fetch and ack costs at most its heartbeat: another takes over its doorbells."""
-    dead = make_broker(redis_url)
+    dead = make_broker(queue_url)
     dead.enqueue(doorbell())
     assert len(dead.do_fetch(QUEUE, 1)) == 1
     # As if it had been silent for longer than is allowed.
     redis.zadd("hango:__heartbeats__", {dead.broker_id: 1})
     picker = CountingPicker()
-    async with working(redis_url, picker):
+    async with working(queue_url, picker):
         assert await eventually(lambda: picker.rung == 1 and left(redis) == {})
     dead.client.close()
 
@@ -242,10 +250,10 @@ async def test_a_worker_outlives_its_redis(valkey: EmbeddedValkey) -> None:
     assert busy < 1.0  # of a processor, in one and a half seconds
 
 
-async def test_a_lost_reply_of_a_fetch_costs_one_ring(redis: Redis, services: Any, redis_url: str) -> None:
+async def test_a_lost_reply_of_a_fetch_costs_one_ring(redis: Redis, services: Any, queue_url: str) -> None:
     """The reply is lost, and the connection with it: what Redis had handed out is looked for again, at once."""
-    path = redis_url.removeprefix("unix://").partition("?")[0]
-    number = redis_url.partition("db=")[2]
+    path = queue_url.removeprefix("unix://").partition("?")[0]
+    number = queue_url.partition("db=")[2]
     async with proxying(path) as proxy:
         picker = CountingPicker()
         async with working(f"redis://127.0.0.1:{proxy.port}/{number}", picker):
@@ -305,17 +313,17 @@ async def test_passwords_and_numbers_of_databases(valkey: EmbeddedValkey) -> Non
         assert await eventually(lambda: picker.rung == 1)
 
 
-async def test_a_worker_that_ends_hands_back_what_it_had_not_begun(redis: Redis, redis_url: str) -> None:
+async def test_a_worker_that_ends_hands_back_what_it_had_not_begun(redis: Redis, queue_url: str) -> None:
     """Doorbells that no thread had taken yet are for the next worker."""
     slow = CountingPicker(busy=1.0)
-    bell = Doorbell(redis_url)
-    async with working(redis_url, slow):
+    bell = Doorbell(queue_url)
+    async with working(queue_url, slow):
         await bell.ring(12)
         assert await eventually(lambda: slow.rung == 4)
     begun = slow.rung
     assert left(redis) == {"waiting": 12 - begun, "bodies": 12 - begun}
     picker = CountingPicker()
-    async with working(redis_url, picker):
+    async with working(queue_url, picker):
         assert await eventually(lambda: left(redis) == {})
     await bell.close()
     assert begun + picker.rung == 12

@@ -32,8 +32,8 @@ def home() -> Iterator[Path]:
 
 
 def session_of(running: Up) -> str:
-    """The id in the greeting's command for a try."""
-    (line,) = [line for line in running.greeting.splitlines() if " context try " in line]
+    """The id in the greeting's first command, which asks the small model."""
+    line = next(line for line in running.greeting.splitlines() if " context try " in line)
     return line.split("--session ")[1].split()[0]
 
 

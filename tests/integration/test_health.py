@@ -14,6 +14,7 @@ import pytest
 import structlog
 
 from hango import logs
+from hango.api.places import LONGEST_WAIT_SECONDS, MOST_AT_WORK
 from hango.config import SecretUrl, Settings
 from tests.conftest import Database
 from tests.people import Api, Person, is_problem, serve
@@ -110,25 +111,25 @@ async def test_while_postgres_is_away_callers_are_told_when_to_return(cut_off: t
 CANARY = "canary-5d20"
 
 
-async def test_a_crowd_is_told_to_come_later(fresh_database: Database, settings: Settings) -> None:
-    """While requests wait for a connection for longer than half a second, a new one is refused at once, with
-    Retry-After; those that were let in are answered."""
+async def test_who_waits_too_long_in_a_crowd_is_told_to_come_later(
+    fresh_database: Database, settings: Settings
+) -> None:
+    """503 with Retry-After for a request that has waited for a second for its turn when another comes."""
     async with serve(replace(settings, database_url=SecretUrl(fresh_database.app_dsn))) as api:
         caller = await api.admin()
         session = await caller.session((await caller.agent())["id"])
         path = f"/v1/sessions/{session['id']}"
         with psycopg.connect(fresh_database.owner_dsn) as other:
             other.execute("lock table sessions in access exclusive mode")
-            let_in = [asyncio.create_task(caller.get(path)) for _ in range(12)]  # a pool has ten connections
-            assert await eventually(api.runtime.deps.store.crowded)
-            refused = await caller.get("/v1/me")
-        answered = [(await one).status_code for one in let_in]
-        after = await caller.get("/v1/me")
+            *at_work, waiting = [asyncio.create_task(caller.get(path)) for _ in range(MOST_AT_WORK + 1)]
+            assert await eventually(lambda: api.runtime.places.waited() > LONGEST_WAIT_SECONDS)
+            newcomer = asyncio.create_task(caller.get("/v1/me"))
+            refused = await waiting
+        answered = [(await one).status_code for one in (*at_work, newcomer)]
 
     assert (refused.status_code, refused.json()["code"], is_problem(refused)) == (503, "unavailable", True)
     assert refused.headers["retry-after"] == "2"
-    assert answered == [200] * 12
-    assert after.status_code == 200
+    assert answered == [200] * (MOST_AT_WORK + 1)
 
 
 async def test_a_request_leaves_one_line_without_what_was_sent(settings: Settings) -> None:

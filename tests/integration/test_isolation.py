@@ -58,6 +58,7 @@ from hango.store.connection import Scope, Store
 from hango.store.failures import StatementRefused
 from hango.store.ids import new_id
 from hango.tries import TryError, TryStatus
+from tests.all_rows import everything, tenant_tables
 from tests.conftest import Database
 from tests.rows import DEFINITION, said
 from tests.services import Services, clone_database, drop_database
@@ -296,26 +297,6 @@ def database(services: Services) -> Iterator[Database]:
 @pytest.fixture
 async def theirs(store: Store) -> Theirs:
     return await make_theirs(store)
-
-
-def everything(database: Database, tenant_id: UUID) -> dict[str, list[str]]:
-    """Every row of a tenant, as text."""
-    with psycopg.connect(database.superuser_dsn) as conn:
-        found: dict[str, list[str]] = {}
-        for table in tenant_tables(conn):
-            column = "id" if table == "tenants" else "tenant_id"
-            query = sql.SQL("select t::text from {} t where {} = %s order by 1")
-            named = query.format(sql.Identifier(table), sql.Identifier(column))
-            found[table] = [row for (row,) in conn.execute(named, (tenant_id,)).fetchall()]
-    return found
-
-
-def tenant_tables(conn: psycopg.Connection) -> list[str]:
-    rows = conn.execute(
-        "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
-        " and relname <> 'schema_migrations' order by relname"
-    ).fetchall()
-    return [name for (name,) in rows]
 
 
 def test_every_scoped_function_has_a_case() -> None:

@@ -15,13 +15,13 @@ import pytest
 from hango import telemetry
 from hango.cli.serve import make_tenant as make_live_tenant
 from hango.config import LogFormat, LogLevel, SecretUrl, Settings
-from hango.tries import Changes, Texts, TryStatus
+from hango.tries import TryStatus
 from hango.workers.reconciler import Reconciler
 from tests.conftest import Database
 from tests.integration.test_telemetry import logging_to
 from tests.live import client, serving
 from tests.otlp import ReceivedSpan, Receiver, receiving
-from tests.picking import PLAIN, Asker, Work, die, held_back, make_asker, open_deps, picking
+from tests.picking import Asker, Work, changed, die, held_back, make_asker, open_deps, picking
 from tests.providers_server import FakeProvider, chat, says
 from tests.rows import make_tenant
 from tests.tries import LEASE_OVER, QUEUE_OVER, alter, take
@@ -64,11 +64,7 @@ async def watched(settings: Settings, *, content: bool = False) -> AsyncIterator
                 yield Watched(receiver, log, await make_asker(deps, admin), work)
 
 
-VARIANT = replace(
-    PLAIN,
-    changes=Changes(exclude=("message:2",), replace=("message:1",)),
-    texts=Texts({"message:1": REPLACED}, ASKED),
-)
+VARIANT = changed(("message:2",), ASKED, replaced={"message:1": REPLACED})
 
 
 async def test_a_try_is_one_trace_from_the_request_to_the_model(work_settings: Settings, fake: FakeProvider) -> None:

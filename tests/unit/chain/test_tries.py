@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hango.chain.state import Wanted
-from hango.chain.tries import FACTOR_WEIGHT, in_variant, weighed, wishes_of
+from hango.chain.tries import FACTOR_WEIGHT, Variant, in_variant, weighed, wishes_of
 from hango.domain import Override, OverrideAction, PartID
 from hango.errors import Detail, Invalid, Reason
 from hango.tries import Changes, Texts
@@ -49,7 +49,11 @@ def test_a_variant_is_what_a_preview_is_asked_for() -> None:
         Override(PartID("message:2"), OverrideAction.EXCLUDE),
         Override(PartID("message:4"), OverrideAction.REPLACE, "Forty."),
     ]
-    assert wishes_of(changes, texts, "offline/extract") == Wanted(overrides, ("*",), "And now?", 5, "offline/extract")
+    wanted = Wanted(overrides, ("*",), "And now?", 5, "offline/extract")
+    variant = Variant("a", wanted)
+
+    assert wishes_of(changes, texts, "offline/extract") == wanted
+    assert (variant.changes, variant.texts) == (changes, texts)
 
 
 @given(st.lists(SHARES, min_size=1, max_size=30), SHARES)
