@@ -85,6 +85,7 @@ async def test_a_new_try_waits_with_what_it_was_asked(store: Store, desk: Desk) 
         variant=None,
         label="shorter",
         status=TryStatus.QUEUED,
+        base_id=desk.base_id,
         model=MODEL,
         changes=Changes(("tool:b", "tool:a"), ("system:agent",), ("message:1",), 2),
         texts=Texts({"system:agent": "instead of system:agent"}, "and now?"),

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from hango.api.try_replies import SENTENCES, BatchOut, TryOut
-from hango.domain import BatchID, SessionID, TryID, UserID
+from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
 from hango.messages import StopReason, Usage
 from hango.tries import Changes, Texts, Try, TryBatch, TryError, TryStatus, TryUsage, VariantSum
 
@@ -25,6 +25,7 @@ MADE = Try(
     variant=None,
     label=None,
     status=TryStatus.QUEUED,
+    base_id=BaseID(ID),
     model="offline/extract",
     changes=Changes(exclude=("message:2",), replace=("message:4",), include=("*",), until=5),
     texts=Texts({"message:4": "Forty."}, "And now?"),
