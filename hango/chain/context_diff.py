@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
+from typing import Any
 
 from hango.chain.context import Drafted, estimated_snapshot
 from hango.chain.draft import Draft
 from hango.chain.estimator import tool_text
-from hango.chain.parts import message_part
+from hango.chain.parts import message_part, message_seq
 from hango.chain.request_hash import text_sha256
 from hango.chain.snapshot import Part
+from hango.domain import PartID
 
 
 class CacheBreak(StrEnum):
@@ -22,6 +24,7 @@ class CacheBreak(StrEnum):
     ADDED = "added"
     REMOVED = "removed"
     CHANGED = "changed"
+    PARAMS = "params"  # of thinking or of the choice of tools, which a cache of messages hangs on
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,19 @@ def _break(
     """The first place where the later call is no continuation of the earlier one."""
     if before.state.agent.model != after.state.agent.model:
         return next(iter(new), None), CacheBreak.MODEL
+    at, reason = _break_of_parts(old, new)
+    if _params(before) != _params(after) and (at is None or message_seq(PartID(at)) is not None):
+        # Source: Anthropic, "Prompt caching": what invalidates the cache.
+        return next((part for part in new if message_seq(PartID(part)) is not None), None), CacheBreak.PARAMS
+    return at, reason
+
+
+def _params(drafted: Drafted) -> tuple[Any, Any]:
+    params = drafted.state.agent.params
+    return params.get("thinking"), params.get("tool_choice")
+
+
+def _break_of_parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str | None, CacheBreak | None]:
     for was, now in zip_longest(old, new):
         if was is None:
             return None, None  # all of the earlier call is there

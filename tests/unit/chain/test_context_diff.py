@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -32,10 +32,11 @@ def drafted(
     *,
     system: Sequence[tuple[str, str]] = (("agent", "You sort."), ("house", "Be kind.")),
     model: str = OWN_MODEL,
+    params: Mapping[str, Any] | None = None,
 ) -> Drafted:
     draft: Draft = mended(messages, overrides=overrides)
     made = replace(draft, system=tuple(block(system_part(name), text) for name, text in system))
-    state = state_of(AgentDefinition(model), messages=messages)
+    state = state_of(AgentDefinition(model, params=params or {}), messages=messages)
     sized = replace(made, size=measure(made, state.factor))
     return Drafted(SessionID(UUID(int=1)), AgentID(UUID(int=2)), state, sized, sha256="")
 
@@ -83,6 +84,17 @@ CASES: dict[str, tuple[Drafted, dict[str, Any]]] = {
         drafted(overrides=exclude("message:3")),
         {"removed": ["message:3"], "at": "message:3", "why": CacheBreak.REMOVED},
     ),
+    "other thinking": (
+        drafted(
+            [*HISTORY, said("assistant", "Here.")], params={"thinking": {"type": "enabled", "budget_tokens": 1024}}
+        ),
+        {"added": ["message:4"], "at": "message:1", "why": CacheBreak.PARAMS},
+    ),
+    "a forced tool and another block": (
+        drafted(system=(("house", "Be kind."),), params={"tool_choice": {"type": "any"}}),
+        {"removed": ["system:agent"], "at": "system:agent", "why": CacheBreak.REMOVED},
+    ),
+    "another temperature": (drafted(params={"temperature": 0.5}), {}),
     "another model": (drafted(model="anthropic/other"), {"at": "system:agent", "why": CacheBreak.MODEL}),
 }
 
