@@ -171,7 +171,8 @@ async def _write(
         message = NewMessage(MessageRole.USER, content_json(said), digested, run_id=run_id)
         await messages.append(scope, session_id, [message])
     # What would be refused is refused now, and leaves nothing behind.
-    sendable.check(call.deps, await calls.draft(scope, call.deps, await bases.current(scope, session_id)))
+    drafted = await calls.draft(scope, call.deps, await bases.current(scope, session_id))
+    sendable.check(call.deps, drafted, compacts=calls.compacts(drafted))
 
 
 def _wish(call: Call[Any, Any, WaitQuery]) -> Wish:

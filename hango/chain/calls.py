@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from hango.chain import base as bases
-from hango.chain import context, sendable
+from hango.chain import context, summaries
 from hango.chain.context import Drafted, draft_state, load_bodies, request_of
 from hango.chain.deps import Deps
 from hango.chain.draft import Bodies
@@ -90,17 +90,16 @@ async def base_now(
     return replace(start, through_seq=session.last_seq, summary=session.summary, skill_version_id=skill)
 
 
-async def next_call(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False) -> NextCall:
-    """The call that the base makes. Raises Invalid when a provider would refuse it."""
-    call = await read_call(scope, deps, base, is_child=is_child)
-    sendable.check(deps, call.drafted)
-    return call
-
-
 async def read_call(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False) -> NextCall:
-    """The call that the base makes, whether or not a provider would take it."""
+    """The call that the base makes, whether or not a provider would take it. Raises NotFound."""
     drafted = await draft(scope, deps, base, is_child=is_child)
     return NextCall(base, drafted, await load_bodies(scope, drafted))
+
+
+def compacts(drafted: Drafted) -> bool:
+    """Whether a run summarizes the history before this call."""
+    keep = drafted.state.agent.compaction.keep_messages
+    return drafted.draft.would_compact and summaries.cut_of(drafted.draft, keep) is not None
 
 
 async def draft(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False) -> Drafted:

@@ -28,13 +28,17 @@ _WAYS_OUT: Mapping[Reason, str] = {
 MOST_WINDOWS = 1.5
 
 
-def check(deps: Deps, drafted: Drafted) -> None:
-    """Raise Invalid when a provider would refuse the request, or nobody here could send it."""
+def check(deps: Deps, drafted: Drafted, *, compacts: bool = False) -> None:
+    """Raise Invalid when a provider would refuse the request, or nobody here could send it.
+
+    `compacts`: its history is summarized first, so that its length says nothing yet.
+    """
     fault = next((one for one in drafted.draft.problems if one.reason in UNSENDABLE), None)
     if fault is not None:
         fault = _with_way_out(fault, drafted.draft)
         raise Invalid(fault.message, errors=[fault])
-    _check_length(drafted)
+    if not compacts:
+        _check_length(drafted)
     provider = drafted.state.agent.provider
     if deps.providers.completer(provider) is None:
         message = f"This server has no key for the provider '{provider}': set HANGO_{provider.upper()}_API_KEY."

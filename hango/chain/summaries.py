@@ -1,18 +1,20 @@
 """Compaction: which messages a summary covers, the request that asks for it, and what it no longer mentions. Pure.
 
 The summarizer gets the filtered history as one text: what overrides leave out is not in it, and what they replace is in
-its new words. The cut never separates a call from its result.
+its new words. Where that is more than its model holds, the middles of the longest messages are left out. The cut never
+separates a call from its result.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from msgspec.structs import replace as replace_item
 
-from hango.chain import history
+from hango.chain import estimator, history
 from hango.chain.digest import digest, shown_text
 from hango.chain.draft import EXTRA_SEQ, SUMMARY_SEQ, Bodies, Draft
 from hango.chain.measure import measure
@@ -32,6 +34,11 @@ conversation, do not add anything that is not in it. Write plain text."""
 TASK = "Summarize the conversation above."
 MAX_SHOWN_CHARS: Final = 20_000  # of one message: the middle of a longer one is left out
 MAX_OUTPUT_TOKENS: Final = 4096
+# Of the model's window without the answer. The rest is for the prompt, and for estimates that are too low; no learnt
+# factor stands here, by which the same base would ask for something else tomorrow.
+SHOWN_SHARE: Final = 0.7
+LEAST_SHOWN_TOKENS: Final = 500
+MARK_CHARS: Final = 60  # who said it, and how much of it is left out
 
 # What a reader would look for again. Linear patterns: every alternative begins with another kind of character.
 _FACTS = re.compile(
@@ -51,10 +58,18 @@ MAX_MISSING: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """The beginning of a history that a summary would stand for: its text, and the last message of it."""
+    """The beginning of a history that a summary would stand for: who said what, and the last message of it."""
 
-    text: str
+    said: tuple[tuple[str, str], ...]
     through_seq: int
+
+    @property
+    def text(self) -> str:
+        return self.cut(None)
+
+    def cut(self, most: int | None) -> str:
+        """One text, without the middle of what has more than so many characters."""
+        return "\n\n".join(f"[{who}]\n{text if most is None else _middle_out(text, most)}" for who, text in self.said)
 
 
 def cut_of(draft: Draft, keep: int) -> int | None:
@@ -78,18 +93,18 @@ def may_cut(draft: Draft, through_seq: int) -> bool:
 
 
 def covered(draft: Draft, bodies: Bodies, through_seq: int) -> Covered:
-    """What the summary covers as one text, the summary before it first."""
-    shown = []
+    """What the summary covers, the summary before it first."""
+    found = list[tuple[str, str]]()
     if SUMMARY_SEQ in draft.texts and SUMMARY_SEQ not in draft.left_out:
         text = draft.mark(message_part(SUMMARY_SEQ)).replacement or draft.texts[SUMMARY_SEQ]
-        shown.append(f"[summary of what was before]\n{text}")
+        found.append(("summary of what was before", text))
     for item in draft.kept_messages():
         if not 0 < item.seq <= through_seq:
             continue
         replacement = draft.mark(message_part(item.seq)).replacement
         blocks = bodies[item.seq] if replacement is None else replaced_blocks(bodies[item.seq], replacement)
-        shown.append(f"[{item.role}]\n{_middle_out(shown_text(blocks))}")
-    return Covered("\n\n".join(shown), through_seq)
+        found.append((item.role, shown_text(blocks)))
+    return Covered(tuple(found), through_seq)
 
 
 def summarizer(state: State, draft: Draft, what: Covered) -> tuple[State, Draft]:
@@ -101,7 +116,8 @@ def summarizer(state: State, draft: Draft, what: Covered) -> tuple[State, Draft]
         params={},
         max_output_tokens=min(MAX_OUTPUT_TOKENS, state.agent.max_output_tokens),
     )
-    text = f"{what.text}\n\n{TASK}"
+    room = int(SHOWN_SHARE * (state.window - agent.max_output_tokens))
+    text = f"{_fitted(what, max(room, LEAST_SHOWN_TOKENS))}\n\n{TASK}"
     item = replace_item(digest(MessageRole.USER, (text_block(text),), None), seq=EXTRA_SEQ)
     repaired = history.repair([item], state.dialect, agent.model, has_tools=False, prefill=False)
     made = Draft(
@@ -126,8 +142,29 @@ def _trimmed(fact: str) -> str:
     return fact.strip("`").rstrip(".,;:!?")
 
 
-def _middle_out(text: str) -> str:
-    if len(text) <= MAX_SHOWN_CHARS:
+def _fitted(what: Covered, most_tokens: int) -> str:
+    """The covered text in so many tokens of the counting encoding."""
+    text = what.cut(MAX_SHOWN_CHARS)
+    while (tokens := estimator.count([text])[0]) > most_tokens:
+        chars = int(0.95 * len(text) * most_tokens / tokens)
+        most = _shared([len(said) for _, said in what.said], chars - MARK_CHARS * len(what.said))
+        text = _middle_out(what.cut(most), chars)
+    return text
+
+
+def _shared(lengths: Sequence[int], most: int) -> int:
+    """So much of each is at most `most` of all: what the short ones do not need is the long ones'."""
+    left = max(most, 0)
+    for at, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - at)
+        if length > share:
+            return share
+        left -= length
+    return max(lengths, default=0)
+
+
+def _middle_out(text: str, most: int) -> str:
+    if len(text) <= most:
         return text
-    half = MAX_SHOWN_CHARS // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+    half = most // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[len(text) - half :]}"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from hango.chain import calls as planning
+from hango.chain import sendable
 from hango.chain import tries as estimates
 from hango.chain.calls import Conversation, NextCall
 from hango.domain import CallID, Purpose, RunStatus
@@ -38,17 +39,21 @@ After = Callable[[Scope, Response], Awaitable[None]]
 
 
 async def plan(running: Running, conversation: Conversation) -> NextCall:
-    """The call that the conversation makes now. Raises Stop when a provider would refuse it."""
+    """The call that the conversation makes now."""
     async with running.deps.store.read(running.claimed.principal) as scope:
         base = await planning.base_now(scope, running.start, conversation, running.skill)
-        try:
-            return await planning.next_call(scope, running.deps, base, is_child=conversation.is_child)
-        except Invalid:
-            raise Stop(RunStatus.FAILED, error=RunError.UNSENDABLE) from None
+        return await planning.read_call(scope, running.deps, base, is_child=conversation.is_child)
 
 
 async def converse(running: Running, conversation: Conversation, planned: NextCall) -> None:
-    """Make the call and append its answer, with the bill, in one transaction. Raises Stop, LetGo, Ended."""
+    """Make the call and append its answer, with the bill, in one transaction.
+
+    Raises Stop, also when a provider would refuse it, LetGo, Ended.
+    """
+    try:
+        sendable.check(running.deps, planned.drafted)
+    except Invalid:
+        raise Stop(RunStatus.FAILED, error=RunError.UNSENDABLE) from None
 
     async def write(scope: Scope, response: Response) -> None:
         model = planned.drafted.state.agent.model

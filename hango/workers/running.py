@@ -39,7 +39,7 @@ class Leaving(Exception):
 
 @dataclass(slots=True)
 class Running:
-    """`start` is the base that the run was accepted with. `compacted`: it has tried to compact, which it does once.
+    """`start` is the base that the run was accepted with. `compacted`: it has tried to, and would again.
 
     `answers` are those of its subagents, by the call that started each; `tools` those of the last request that this
     worker made for a conversation.

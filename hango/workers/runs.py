@@ -118,10 +118,11 @@ async def _converse(running: Running, conversation: Conversation) -> Stop:
 
 async def _call(running: Running, conversation: Conversation) -> None:
     planned = await run_calls.plan(running, conversation)
-    if planned.would_compact and not running.compacted and not conversation.is_child:
-        running.compacted = True
-        if await run_summaries.compact(running, planned):
+    if not conversation.is_child:
+        may = planned.would_compact and not running.compacted
+        if may and await run_summaries.compact(running, planned):
             planned = await run_calls.plan(running, conversation)
+        running.compacted = planned.would_compact  # what has not helped is not done again
     if conversation.is_child:
         await run_calls.converse(running, conversation, planned)
         return

@@ -13,8 +13,8 @@ from tests.asked import events
 from tests.desks import Desk, as_json, exclude, make_desk, put
 from tests.people import Api, Person, is_problem, serve
 from tests.picking import in_turn
-from tests.providers_server import FakeProvider, message, says
-from tests.runs import call_context, calls_of, run
+from tests.providers_server import FakeProvider, chat, message, says
+from tests.runs import call_context, calls_of, run, start
 
 MODEL = "anthropic/claude-sonnet-4-5"
 TEXT = "The owner asked for the bolts; forty are in drawer 3."
@@ -164,3 +164,63 @@ async def test_a_summary_that_fails_changes_nothing(answer: Any, scripted: Api, 
     assert (ended["status"], ended["turns"], await in_force(desk)) == ("succeeded", 1, None)
     assert [call["purpose"] for call in await calls_of(desk.owner, ended["id"])] == ["summary", "run"]
     assert b"Where are the bolts?" in fake.seen[-1].body
+
+
+LONG = [
+    {"role": "assistant" if n % 2 else "user", "content": f"Bolt {n}: {'one more word ' * 400}"} for n in range(12)
+] + [{"role": "user", "content": "And the nuts?"}]
+
+
+async def test_a_history_that_no_model_holds_is_summarized_and_answered(settings: Settings, fake: FakeProvider) -> None:
+    """Longer than one and a half windows: the run is accepted, the summarizer gets what its model holds, and the call
+    after it is answered. A POST without the summary's way out is refused."""
+    fake.answer = in_turn(says(chat(TEXT)), says(chat("In drawer 4.")))
+    told = replace(settings, openai_base_url=f"{fake.url}/v1", openai_api_key=Secret("a key"))
+    async with serve(told) as api:
+        desk = await make_desk(await api.admin(), "openai/smollm2-135m-instruct", messages=LONG)
+        shown = await desk.context("?count=estimate")
+        assert (shown["would_compact"], shown["total_after"] > 1.5 * shown["window"]) == (True, True)
+        await desk.change(compaction={"keep_messages": 1}, max_output_tokens=512)
+        ended = await run(api, desk.owner, desk.session_id)
+        found = await calls_of(desk.owner, ended["id"])
+        asked = await call_context(desk.owner, ended["id"], 1)
+        kept = await in_force(desk)
+        await desk.change(compaction={"keep_messages": 100})
+        await undo(desk)
+        refused = await start(desk.owner, desk.session_id, message="And the screws?")
+
+    assert (ended["status"], ended["turns"]) == ("succeeded", 1)
+    assert [(call["purpose"], call["exact"]) for call in found] == [("summary", True), ("run", True)]
+    assert kept == {"text": TEXT, "through_seq": 12}
+    assert asked["total_after"] < asked["window"]
+    assert (refused.status_code, refused.json()["errors"][0]["reason"]) == (422, "context_too_long")
+
+
+async def test_an_attempt_that_did_not_help_is_not_made_again(scripted: Api, fake: FakeProvider) -> None:
+    """What is too big by itself causes one summary in a run, however many turns it has."""
+    looks = {"type": "tool_use", "id": "c1", "name": "load_skill", "input": {"name": "none"}}
+    calls_a_tool = says({**message("Looking."), "content": [looks], "stop_reason": "tool_use"})
+    fake.answer = in_turn(says(message(TEXT)), calls_a_tool, calls_a_tool, says(message("In drawer 4.")))
+    desk = await long_desk(scripted)
+
+    ended = await run(scripted, desk.owner, desk.session_id)
+
+    assert (ended["status"], ended["turns"]) == ("succeeded", 3)
+    assert [call["purpose"] for call in await calls_of(desk.owner, ended["id"])] == ["summary", "run", "run", "run"]
+
+
+async def test_a_run_that_grows_again_is_summarized_again(scripted: Api, fake: FakeProvider) -> None:
+    """After a summary that helped, what the tools bring may call for another one: one summary is in force."""
+    looks = {"type": "tool_use", "id": "c1", "name": "load_skill", "input": {"name": "bolt " * 3000}}
+    calls_a_tool = says({**message("Looking."), "content": [looks], "stop_reason": "tool_use"})
+    fake.answer = in_turn(
+        says(message(TEXT)), calls_a_tool, says(message("Nothing was found.")), says(message("In drawer 4."))
+    )
+    desk = await long_desk(scripted, 2_000)
+    await desk.append({"role": "assistant", "content": "many words " * 1_500}, {"role": "user", "content": "And?"})
+
+    ended = await run(scripted, desk.owner, desk.session_id)
+
+    assert (ended["status"], ended["turns"]) == ("succeeded", 2)
+    assert [call["purpose"] for call in await calls_of(desk.owner, ended["id"])] == ["summary", "run", "summary", "run"]
+    assert (await in_force(desk) or {})["text"] == "Nothing was found."

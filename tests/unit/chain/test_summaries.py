@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hango.chain import summaries
+from hango.chain.draft import EXTRA_SEQ
 from hango.chain.summaries import MAX_MISSING, MAX_SHOWN_CHARS, Covered
 from hango.messages import Message
 from tests.drafts import bodies_of, exclude, mended, swap
 from tests.histories import Said, build, said, turns
+from tests.states import state_of
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "look", "input": {"drawer": 3}}
 RESULT: dict[str, Any] = {"type": "tool_result", "tool_use_id": "a", "content": "Forty bolts."}
@@ -50,13 +52,13 @@ def test_every_cut_may_be_made(history: list[Said], keep: int) -> None:
     assert cut is None or (summaries.may_cut(draft, cut) and cut <= len(messages) - keep)
 
 
-def covered(history: list[Message], through: int, *overrides: Any) -> str:
-    return summaries.covered(mended(history, overrides=overrides), bodies_of(history), through).text
+def covered(history: list[Message], through: int, *overrides: Any) -> Covered:
+    return summaries.covered(mended(history, overrides=overrides), bodies_of(history), through)
 
 
 def test_what_is_covered_is_one_text() -> None:
     """Each message under its role, up to the end and no further."""
-    text = covered(HISTORY, 4)
+    text = covered(HISTORY, 4).text
 
     assert text.startswith("[user]\nWhere are the bolts?\n\n[assistant]\n")
     assert text.endswith("[assistant]\nIn drawer 3.")
@@ -65,19 +67,61 @@ def test_what_is_covered_is_one_text() -> None:
 
 def test_what_is_covered_is_filtered() -> None:
     """What overrides leave out is not in it, nor its partner; what they replace is there in its new words."""
-    text = covered(HISTORY, 4, *exclude("message:2"), *swap(m4="Drawer 4."))
+    text = covered(HISTORY, 4, *exclude("message:2"), *swap(m4="Drawer 4.")).text
 
     assert text == "[user]\nWhere are the bolts?\n\n[assistant]\nDrawer 4."
 
 
-def test_the_middle_of_a_very_long_message_is_left_out() -> None:
-    """Its beginning and end are there, and a line that says how much is not."""
-    long = "a" * MAX_SHOWN_CHARS + "b" * MAX_SHOWN_CHARS
+def of(text: str) -> Covered:
+    return Covered((("user", text),), 1)
 
-    text = covered([said("user", long)], 1)
+
+def asked(what: Covered, window: int = 200_000) -> str:
+    """What the summarizer is given to read."""
+    state, draft = summaries.summarizer(state_of(messages=HISTORY, window=window), mended(HISTORY), what)
+    assert draft.size is not None
+    assert draft.size.after <= max(window - state.agent.max_output_tokens, 1_000)
+    return draft.texts[EXTRA_SEQ].removesuffix(f"\n\n{summaries.TASK}")
+
+
+def test_the_middle_of_a_very_long_message_is_left_out() -> None:
+    """Its beginning and end are there, and a line that says how much is not; it is missed all the same."""
+    long = "a" * MAX_SHOWN_CHARS + "ABC-1234" + "b" * MAX_SHOWN_CHARS
+    what = covered([said("user", long)], 1)
 
     half = MAX_SHOWN_CHARS // 2
-    assert text == f"[user]\n{'a' * half}\n[… 20,000 characters left out …]\n{'b' * half}"
+    assert asked(what) == f"[user]\n{'a' * half}\n[… 20,008 characters left out …]\n{'b' * half}"
+    assert what.text == f"[user]\n{long}"
+
+
+def test_what_the_summarizers_model_does_not_hold_is_left_out() -> None:
+    """A history of many windows: every message is there by its beginning and end, the short ones wholly."""
+    long = "".join(f"bolt {n} " for n in range(2_000))
+    history = Covered((("user", "Count them."), *[("assistant", long)] * 40, ("user", "Thanks.")), 42)
+
+    text = asked(history, window=32_000)
+
+    assert text.startswith("[user]\nCount them.\n\n[assistant]\nbolt 0 ")
+    assert text.endswith(" bolt 1999 \n\n[user]\nThanks.")
+    assert text.count("characters left out") == 40
+
+
+def test_a_model_that_holds_next_to_nothing_is_asked_all_the_same() -> None:
+    """A window smaller than its longest answer: the request has the ends of the history."""
+    text = asked(of("".join(f"bolt {n} " for n in range(9_000))), window=1_000)
+
+    assert text.startswith("[user]\nbolt 0 ")
+    assert text.endswith(" bolt 8999 ")
+
+
+def test_a_history_of_more_messages_than_the_model_holds_loses_its_middle() -> None:
+    """When not even the beginnings fit: the first and the last messages are there."""
+    history = Covered(tuple(("user", f"Bolt {n} is in drawer {n}.") for n in range(20_000)), 20_000)
+
+    text = asked(history, window=16_000)
+
+    assert text.startswith("[user]\n")
+    assert text.count("[user]") < 3_000
 
 
 @pytest.mark.parametrize(
@@ -101,7 +145,7 @@ def test_the_middle_of_a_very_long_message_is_left_out() -> None:
 def test_what_a_reader_would_look_for_is_missed(fact: str) -> None:
     """A path, number, URL, identifier or command of the covered text that the summary does not have, and only then."""
     shown = f"`{fact}`" if " " in fact else fact
-    what = Covered(f"[user]\nWe need {shown}, as said.", 1)
+    what = of(f"We need {shown}, as said.")
 
     assert fact in summaries.missing(what, "They need something.")
     assert summaries.missing(what, f"They need {fact}.") == []
@@ -109,13 +153,13 @@ def test_what_a_reader_would_look_for_is_missed(fact: str) -> None:
 
 def test_plain_words_are_not_missed() -> None:
     """Words of a conversation are no facts: a summary may say them in its own way."""
-    assert summaries.missing(Covered("[user]\nPlease sort all of the bolts, and be kind.", 1), "Sorting.") == []
+    assert summaries.missing(of("Please sort all of the bolts, and be kind."), "Sorting.") == []
 
 
 def test_what_is_missing_is_named_once_in_its_order_and_not_without_end() -> None:
     """No fact twice; a bound on the list."""
-    assert summaries.missing(Covered("17 bolts, 23 nuts, 17 screws", 1), "") == ["17", "23"]
-    assert len(summaries.missing(Covered(" ".join(str(n) for n in range(1000, 3000)), 1), "")) == MAX_MISSING
+    assert summaries.missing(of("17 bolts, 23 nuts, 17 screws"), "") == ["17", "23"]
+    assert len(summaries.missing(of(" ".join(str(n) for n in range(1000, 3000))), "")) == MAX_MISSING
 
 
 @pytest.mark.parametrize(
@@ -125,6 +169,6 @@ def test_no_text_takes_long_to_look_through(text: str) -> None:
     """Hostile texts of 200,000 characters: well under ten seconds on a busy machine, so the time is linear."""
     started = time.process_time()
 
-    summaries.missing(Covered(text, 1), "")
+    summaries.missing(of(text), "")
 
     assert time.process_time() - started < 10
