@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -38,7 +38,11 @@ def texts(answer: Answer) -> Iterator[str]:
 
 def calls(answer: Answer) -> Iterator[Call]:
     """The calls of tools, in order; what the provider itself carried out is none of them."""
-    for block in answer.content:
+    yield from calls_of(answer.content)
+
+
+def calls_of(blocks: Iterable[msgspec.Raw]) -> Iterator[Call]:
+    for block in blocks:
         if kind(block) == "tool_use":
             of = fields(block)
             given = bytes(of.get("input", msgspec.Raw(b"{}")))

@@ -119,15 +119,23 @@ class Client:
         value: Any,
         query: Mapping[str, str | int | None] | None = None,
         *,
-        if_match: str,
+        if_match: str | None = None,
         missing: str | None = None,
     ) -> bytes:
         """The body of a reply to PUT. Raises Changed when the thing no longer has the tag."""
+        headers = {} if if_match is None else {"If-Match": if_match}
         with _failures(self.access.url):
-            reply = self._http.put(path, params=_given(query), json=value, headers={"If-Match": if_match})
+            reply = self._http.put(path, params=_given(query), json=value, headers=headers)
         if reply.status_code == HTTPStatus.PRECONDITION_FAILED:
             raise Changed(str(_refusal(reply, self.access.url)))
         return self._body(reply, missing)
+
+    def delete(self, path: str, *, missing: str | None = None) -> None:
+        """DELETE; the reply has no body."""
+        with _failures(self.access.url):
+            reply = self._http.delete(path)
+        if reply.status_code != HTTPStatus.NO_CONTENT:
+            self._body(reply, missing)
 
     def post(
         self,

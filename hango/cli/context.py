@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from hango.cli import compare, context_overrides, tries
+from hango.cli import compare, context_compact, context_diff, context_overrides, past_calls, tries
 from hango.cli.own_command import line
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ class Sort(StrEnum):
 @app.command()
 def show(
     *,
-    session: Annotated[str, typer.Option("--session", metavar="ID", help="The session's id.")],
+    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="The session's id.")] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="ID", help="What the model saw in this run.")] = None,
+    call: Annotated[int | None, typer.Option("--call", metavar="N", min=1, help="In this call of the run.")] = None,
     full: Annotated[str | None, typer.Option("--full", metavar="PART", help="Print one part's whole content.")] = None,
     group: Annotated[Group | None, typer.Option("--group", help="Show this group only.")] = None,
     sort: Annotated[Sort, typer.Option("--sort", help="Order of the parts.")] = Sort.ORDER,
@@ -51,18 +53,28 @@ def show(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the API's reply as it came.")] = False,
 ) -> None:
-    """Show what the next model request will contain, part by part.
+    """Show what the next model request will contain, part by part; or what a past one of a run did.
 
     [x] is sent, [ ] left out, [~] sent with a replaced text, [!] wanted but not sent.
 
     Example: hango context show --session ID --sort tokens
     """
+    if (session is None) == (run is None):
+        raise typer.BadParameter("Name a session by --session, or a run by --run and --call.")
+    if (run is None) != (call is None):
+        raise typer.BadParameter("--run and --call go together: `hango context calls --run ID` lists the calls.")
+    if run is not None and (full is not None or provider):
+        raise typer.BadParameter("--full and --provider are of the next request: they take no --run.")
     if full is not None and provider:
         raise typer.BadParameter("--full and --provider exclude each other: a part is no request.")
     from hango.cli import output
     from hango.cli.client import Client
     from hango.cli.override_sets import no_session
 
+    if run is not None and call is not None:
+        _show_past(run, call, group, sort, as_json=as_json)
+        return
+    assert session is not None, "it is the one that is left"
     path = f"/v1/sessions/{quote(session, safe='')}/context"
     missing = no_session(session)
     with Client.from_environment() as client:
@@ -93,6 +105,9 @@ app.command("try")(tries.try_)
 app.command()(compare.compare)
 app.command()(tries.tries)
 app.command()(tries.cancel)
+app.command()(past_calls.calls)
+app.command()(context_diff.diff)
+app.command()(context_compact.compact)
 
 
 def _emit_part(body: bytes) -> None:
@@ -115,6 +130,30 @@ def _emit_table(client: Client, body: bytes, group: Group | None, sort: Sort) ->
     output.emit(lines)
     if (part := _worth_a_look(shot)) is not None:
         output.note(f"look at it: {line('context', 'show', '--session', shot.session_id, '--full', part)}")
+
+
+def _show_past(run: str, call: int, group: Group | None, sort: Sort, *, as_json: bool) -> None:
+    from msgspec.structs import replace
+
+    from hango.cli import context_table, output, past_calls, replies
+    from hango.cli.client import Client
+    from hango.cli.run_replies import PastSnapshot
+
+    with Client.from_environment() as client:
+        body = past_calls.read(client, run, call)
+        if as_json:
+            output.emit_reply(body)
+            return
+        shot = replies.read(body, PastSnapshot)
+        heading = past_calls.heading(run, call, past_calls.purpose(client, run, call))
+        lines = context_table.lines(
+            replace(shot, would_compact=False),  # it was sent as it is
+            agent=_agent_name(client, shot.agent_id),
+            width=output.width(),
+            groups=replies.GROUPS if group is None else (group.value,),
+            by_tokens=sort is Sort.TOKENS,
+        )
+    output.emit([*past_calls.heading_lines(heading, shot, output.width()), *lines])
 
 
 def _agent_name(client: Client, agent_id: str) -> str:

@@ -19,6 +19,9 @@ from hango.errors import HangoError
 
 COMMANDS = {
     "up": Entry("hango.cli.up", "up", "Start everything on this machine, with a demo tenant."),
+    "run": Entry("hango.cli.runs", "run", "Say something to an agent and let it work until it stops."),
+    "chat": Entry("hango.cli.chat", "chat", "Talk to an agent in the terminal."),
+    "runs": Entry("hango.cli.runs", "runs", "List the runs of a session."),
     "context": Entry(
         "hango.cli.context", "app", "See what the next model request of a session will contain, and change it."
     ),
@@ -27,7 +30,9 @@ COMMANDS = {
     "agents": Entry("hango.cli.agents", "agents", "List agents."),
     "config": Entry("hango.cli.config_cmd", "config", "Show the settings in force, and where each came from."),
     "serve": Entry("hango.cli.serve", "serve", "Start one API process."),
-    "worker": Entry("hango.cli.worker", "worker", "Start one worker process, which makes the model calls of tries."),
+    "worker": Entry(
+        "hango.cli.worker", "worker", "Start one worker process, which makes the model calls of tries and runs."
+    ),
     "migrate": Entry("hango.cli.serve", "migrate_app", "Bring the database up, down, or show where it stands."),
     "tenant": Entry("hango.cli.serve", "tenant_app", "Create tenants. Needs the database, not the API."),
 }

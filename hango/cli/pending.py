@@ -1,6 +1,6 @@
-"""A try or a batch that was accepted: waited for, and on Ctrl-C cancelled or left as the person says.
+"""A try, a batch or a run that was accepted: waited for, and on Ctrl-C cancelled or left as the person says.
 
-A wait that ends early cancels nothing: the model call goes on, and its answer can be looked at later.
+A wait that ends early cancels nothing: the work goes on, and what comes of it can be looked at later.
 """
 
 from __future__ import annotations
@@ -29,13 +29,21 @@ QUEUED_LONG_SECONDS = 10.0
 
 
 class Seen(Protocol):
-    """A try or a batch as it was seen last."""
+    """A thing that takes time, as it was seen last."""
 
     @property
     def ended(self) -> bool: ...
 
 
 T = TypeVar("T", bound=Seen)
+
+
+class CtrlC(Enum):
+    """What an interrupt of the wait does."""
+
+    ASKS = auto()  # whether to cancel
+    CANCELS = auto()
+    LEAVES = auto()  # what nobody can cancel
 
 
 class Outcome(Enum):
@@ -48,7 +56,7 @@ class Outcome(Enum):
 class Work(Generic[T]):
     """Where a thing that takes time is, and how it is shown."""
 
-    word: str  # "try" or "batch"
+    word: str  # "try", "batch", "run", "preview"
     path: str
     kind: type[T]
     look: str  # the command that looks at it later
@@ -65,7 +73,7 @@ class Work(Generic[T]):
 
 
 def send(client: Client, path: str, wanted: object, *, word: str, listing: str, missing: str) -> bytes:
-    """POST what starts a try or a batch, once whatever the connection does. Gives its first reply."""
+    """POST what starts a work, once whatever the connection does. Gives its first reply."""
     try:
         return client.post_once(path, wanted, missing=missing)
     except KeyboardInterrupt:
@@ -73,7 +81,9 @@ def send(client: Client, path: str, wanted: object, *, word: str, listing: str, 
         raise Failure(said, code=ExitCode.WAIT_RAN_OUT, more=[f"see whether it was: {listing}"]) from None
 
 
-def wait(client: Client, work: Work[T], body: bytes, *, seconds: float | None) -> tuple[Outcome, bytes]:
+def wait(
+    client: Client, work: Work[T], body: bytes, *, seconds: float | None, ctrl_c: CtrlC = CtrlC.ASKS
+) -> tuple[Outcome, bytes]:
     """Wait until the thing has ended, at most so many seconds; `body` is its first reply. Gives the last reply.
 
     Raises Failure, which names the command that looks at it later, when the API is away for long.
@@ -84,7 +94,9 @@ def wait(client: Client, work: Work[T], body: bytes, *, seconds: float | None) -
     except KeyboardInterrupt:
         pass
     try:
-        if asking.someone_there() and asking.agreed(f"\ncancel the {work.word}?"):
+        if ctrl_c is CtrlC.CANCELS or (
+            ctrl_c is CtrlC.ASKS and asking.someone_there() and asking.agreed(f"\ncancel the {work.word}?")
+        ):
             following.cancel()
             return following.to_the_end(CANCEL_SECONDS), following.body
     except KeyboardInterrupt:

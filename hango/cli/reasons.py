@@ -28,3 +28,12 @@ OF_STALE = {
     "in_summary": "in the summary now",
     "replace_breaks_pair": "its text would part a tool call from its result",
 }
+
+# Why what a provider had cached of one call could not be read by the other.
+OF_CACHE = {
+    "model": "the model is another one, and a cache is of one model",
+    "added": "it was not there before",
+    "removed": "it is not there any longer",
+    "changed": "its content is another one",
+    "params": "thinking or the choice of tools is another one, on which the cache of messages hangs",
+}

@@ -8,6 +8,7 @@ context is what is read.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from wcwidth import iter_graphemes, wcswidth, wcwidth
 
@@ -30,6 +31,7 @@ _UNSAFE = re.compile(
 _LINE_ENDS = re.compile(r"\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]")
 _BREAK = re.compile(r"[ \t]*(?:\n[ \t]*)+")
 TAB_WIDTH = 4
+READ_OF_LINE = 1000  # characters: more than a line of a terminal has columns
 
 
 def one_line(text: str) -> str:
@@ -100,6 +102,43 @@ def wrap(text: str, width: int) -> list[str]:
         else:
             made.append(word)
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The beginning of a text. `whole`: it is all of it."""
+
+    lines: tuple[str, ...]
+    whole: bool
+
+
+def fold(text: str, width: int, most: int) -> Folded:
+    """At most so many lines of at most `width` columns. Of several lines each is cut; a single one goes on below.
+
+    What acts or hides is shown by its number. White space at the end of the text does not count.
+    """
+    text = text.rstrip()
+    begun = text[: most * READ_OF_LINE]  # a text of megabytes is not read for its first lines
+    found = lines(begun) if begun else []
+    shown = (
+        [cut(line, width) for line in found]
+        if len(found) > 1
+        else [piece for line in found for piece in _broken(line, width)]
+    )
+    whole = len(begun) == len(text) and len(shown) <= most and (len(found) <= 1 or shown == found)
+    return Folded(tuple(shown[:most]), whole)
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """Pieces of a line that went through `lines`; a line of nothing is one piece."""
+    if line.isascii():
+        return [line[at : at + width] for at in range(0, len(line), width)] or [""]
+    pieces = [""]
+    for letter in iter_graphemes(line):
+        if pieces[-1] and cells(pieces[-1] + letter) > width:
+            pieces.append("")
+        pieces[-1] += letter
+    return pieces
 
 
 def number(value: int) -> str:

@@ -25,7 +25,7 @@ def of_tries(tries: Sequence[Try], width: int) -> Iterator[Line]:
     rows = [
         {
             "id": one.id,
-            "created": _when(one.created_at, width),
+            "created": when(one.created_at, width),
             "status": one.status,
             "model": one.request.model,
             "in": "" if one.usage is None else number(one.usage.all_input),
@@ -48,7 +48,7 @@ def of_batches(batches: Sequence[Batch], width: int) -> Iterator[Line]:
     rows = [
         (
             one.id,
-            _when(one.created_at, width),
+            when(one.created_at, width),
             f"{number(one.counts.get('succeeded', 0))}/{number(one.calls)}",
             "running" if one.unfinished else "ended",
             one.label or "",
@@ -58,6 +58,6 @@ def of_batches(batches: Sequence[Batch], width: int) -> Iterator[Line]:
     yield from table.lines(("id", "created", "answered", "status", "label"), rows, width=width, right={2}, names={4})
 
 
-def _when(at: datetime, width: int) -> str:
+def when(at: datetime, width: int) -> str:
     """In UTC."""
     return f"{at:%Y-%m-%d %H:%M}" if width >= WIDE else f"{at:%m-%d %H:%M}"

@@ -118,12 +118,12 @@ def _facts(one: Try) -> Iterator[str]:
     if one.seconds is not None:
         yield f"{one.seconds:.1f} s"
     if one.usage is not None:
-        yield _tokens(one.usage)
+        yield tokens(one.usage)
         yield cost(one.usage.cost_usd)
     yield one_line(one.request.model)
 
 
-def _tokens(usage: Usage) -> str:
+def tokens(usage: Usage) -> str:
     cached = f" ({number(usage.cache_read_tokens)} cached)" if usage.cache_read_tokens else ""
     estimated = " (estimated)" if usage.estimated else ""
     return f"{number(usage.all_input)} in{cached}, {number(usage.output_tokens)} out{estimated}"

@@ -75,7 +75,7 @@ def test_the_table_of_commands_is_true(name: str, run: Run) -> None:
     ("words", "said"),
     [
         (["nothing"], "No such command 'nothing'."),
-        (["context", "show"], "Missing option '--session'."),
+        (["context", "show"], "Name a session by --session, or a run by --run and --call."),
         (["context", "show", "--session", "x", "--sort", "age"], "'age' is not one of order, tokens."),
         (["context", "show", "--session", "x", "--full", "summary", "--provider"], "exclude each other"),
         (["sessions", "--limit", "0"], "'0' is not a whole number from 1 to 500."),
