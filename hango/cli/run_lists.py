@@ -16,7 +16,7 @@ RUN_HEADS = {
     0: ("id", "status"),
     66: ("id", "created", "status"),
     80: ("id", "created", "status", "turns", "in"),
-    100: ("id", "created", "status", "turns", "in", "cost", "stop"),
+    100: ("id", "created", "status", "turns", "in", "stop"),
     140: ("id", "created", "status", "turns", "in", "cost", "stop", "model"),
 }
 CALL_HEADS = {
