@@ -1,9 +1,11 @@
 -- +goose Up
+-- squawk-ignore-file adding-required-field, adding-foreign-key-constraint, constraint-missing-not-valid
+-- squawk-ignore-file require-concurrent-index-creation, require-concurrent-index-deletion
+-- squawk-ignore-file disallowed-unique-constraint, ban-drop-column, ban-drop-function
 -- A run in the queue: claimed, leased and fenced as a try is. Its base is fixed when it is accepted, so that the agent's
 -- version, its files and the overrides hold for the whole run; the history and the summary grow with it. `first_seq` is
 -- the session's end before the run's own message. `skill_version_id` is the skill that the run has loaded last,
--- `reserved` what is held for the call that is under way.
--- squawk-ignore adding-not-nullable-field
+-- `reserved` what is held for the call that is under way. No run is there yet: nothing has made any so far.
 alter table runs
   add column api_key_id uuid not null,
   add column base_id uuid not null,
@@ -21,7 +23,6 @@ alter table runs
   add column quota_period date,
   add column reserved bigint not null default 0,
   add column traceparent text;
--- squawk-ignore adding-foreign-key-constraint, constraint-missing-not-valid
 alter table runs
   add constraint runs_api_key_fk foreign key (tenant_id, api_key_id) references api_keys (tenant_id, id),
   add constraint runs_base_fk foreign key (tenant_id, base_id) references context_bases (tenant_id, id),
@@ -49,24 +50,20 @@ create index runs_session_idx on runs (tenant_id, session_id, id);
 alter table sessions
   add column parent_run_id uuid,
   add column parent_call text;
--- squawk-ignore adding-foreign-key-constraint, constraint-missing-not-valid
 alter table sessions
   add constraint sessions_parent_run_fk foreign key (tenant_id, parent_run_id) references runs (tenant_id, id),
   add constraint sessions_parent_check check ((parent_run_id is null) = (parent_call is null));
--- squawk-ignore require-concurrent-index-creation
 create unique index sessions_parent_idx on sessions (tenant_id, parent_run_id, parent_call)
   where parent_run_id is not null;
 
 -- The summary that was in force when one was saved: taking it back puts that one in force again.
 alter table summaries add column previous_id uuid;
--- squawk-ignore adding-foreign-key-constraint, constraint-missing-not-valid
 alter table summaries
   add constraint summaries_previous_fk foreign key (tenant_id, session_id, previous_id)
     references summaries (tenant_id, session_id, id);
 
 -- A loaded skill narrows the tools: it is a part of what a request is made of.
 alter table context_bases add column skill_version_id uuid;
--- squawk-ignore adding-foreign-key-constraint, constraint-missing-not-valid
 alter table context_bases
   add constraint context_bases_skill_fk foreign key (tenant_id, skill_version_id)
     references file_versions (tenant_id, id);
@@ -109,15 +106,12 @@ create table run_calls (
 create unique index run_calls_open_idx on run_calls (tenant_id, run_id) where ended_at is null;
 
 alter table usage_records add column call_id uuid;
--- squawk-ignore constraint-missing-not-valid, disallowed-unique-constraint
 alter table usage_records add constraint usage_records_call_key unique (tenant_id, call_id);
--- squawk-ignore adding-foreign-key-constraint, constraint-missing-not-valid
 alter table usage_records add constraint usage_records_call_fk
   foreign key (tenant_id, call_id) references run_calls (tenant_id, id);
 
 -- A try of another kind: the summary that a run would make, of the messages up to this one. It stands in no list of tries.
 alter table try_requests add column through_seq integer;
--- squawk-ignore constraint-missing-not-valid
 alter table try_requests add constraint try_requests_through_seq_check check (
   through_seq is null or (through_seq > 0 and batch_id is null)
 );
@@ -196,6 +190,25 @@ grant select, insert, update (stop_reason, error_code, provider_status, provider
   on run_calls to hango_app;
 
 -- +goose Down
+-- Runs cannot be kept: the schema before has no place for what they are made of, and none to make it of when it comes
+-- again. Their bills and their messages stay, without the run; what their open calls hold of a quota is given back;
+-- subagents' conversations are deleted as a user deletes one, or they would be listed; bases that name a skill go, or they
+-- would tell of other requests than they were kept for. Row level security is not forced meanwhile, or the owner of the
+-- tables, who has no tenant, would change nothing.
+alter table quotas no force row level security;
+alter table runs no force row level security;
+alter table sessions no force row level security;
+alter table messages no force row level security;
+alter table usage_records no force row level security;
+alter table context_bases no force row level security;
+update quotas q
+set reserved = q.reserved - h.reserved
+from (select tenant_id, quota_period, sum(reserved) as reserved from runs where reserved > 0 group by 1, 2) h
+where q.tenant_id = h.tenant_id and q.period = h.quota_period;
+update sessions set last_run_id = null where last_run_id is not null;
+update sessions set deleted_at = clock_timestamp() where parent_run_id is not null and deleted_at is null;
+update messages set run_id = null where run_id is not null;
+update usage_records set run_id = null where run_id is not null;
 alter table try_requests drop constraint try_requests_through_seq_check;
 alter table try_requests drop column through_seq;
 drop trigger runs_cancel on runs;
@@ -205,8 +218,6 @@ alter table usage_records drop constraint usage_records_call_fk;
 alter table usage_records drop constraint usage_records_call_key;
 alter table usage_records drop column call_id;
 drop table run_calls;
-alter table context_bases drop constraint context_bases_skill_fk;
-alter table context_bases drop column skill_version_id;
 alter table summaries drop constraint summaries_previous_fk;
 alter table summaries drop column previous_id;
 drop index sessions_parent_idx;
@@ -214,6 +225,16 @@ alter table sessions drop constraint sessions_parent_check;
 alter table sessions drop constraint sessions_parent_run_fk;
 alter table sessions drop column parent_call;
 alter table sessions drop column parent_run_id;
+delete from runs;
+delete from context_bases where skill_version_id is not null;
+alter table context_bases drop constraint context_bases_skill_fk;
+alter table context_bases drop column skill_version_id;
+alter table context_bases force row level security;
+alter table usage_records force row level security;
+alter table messages force row level security;
+alter table sessions force row level security;
+alter table runs force row level security;
+alter table quotas force row level security;
 drop index runs_session_idx;
 drop index runs_lease_until_idx;
 drop index runs_running_idx;

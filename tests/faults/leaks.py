@@ -20,6 +20,7 @@ from psycopg import sql
 
 from hango.api.routes import ROUTES
 from hango.config import Settings
+from hango.store import api_keys
 from tests.faults import canaries
 from tests.faults.callers import ANSWER_SECONDS, AWAY, Caller
 from tests.faults.canaries import Search, dump
@@ -91,8 +92,14 @@ async def leaks(run: Run) -> Sequence[Figure]:
             return _found(stage, caller, receiver, errors, said)
 
 
+def secret_of(key: str) -> str:
+    parsed = api_keys.parse_key(key)
+    assert parsed is not None
+    return parsed.secret
+
+
 def _found(stage: Stage, caller: Caller, receiver: Receiver, errors: list[bytes], said: bytes) -> list[Figure]:
-    keys = {"the provider's key": canaries.PROVIDER_KEY, "the caller's key": caller.key.rpartition("_")[2]}
+    keys = {"the provider's key": canaries.PROVIDER_KEY, "the caller's key": secret_of(caller.key)}
     search = Search({"a message": canaries.MESSAGE, "an override": canaries.OVERRIDE, **keys})
     logs = [*(one.log_file for one in stage.programs.values()), stage.postgres.log_file, stage.valkey.log_file]
     places = {

@@ -209,6 +209,7 @@ CASES: dict[str, Case] = {
     ),
     "tries.expire": Case(lambda s, t: tries.expire(s, 9), 0),
     "tries.get": Case(lambda s, t: tries.get(s, t.called), None),
+    "tries.get_preview": Case(lambda s, t: tries.get_preview(s, t.waiting), None),
     "tries.hold_session": Case(lambda s, t: tries.hold_session(s, t.session.id), NotFound),
     "tries.list_all": Case(lambda s, t: mapped(tries.list_all(s, t.session.id), ids), []),
     "try_batches.all_variants": Case(

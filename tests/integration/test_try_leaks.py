@@ -21,6 +21,7 @@ from tests.cases.try_world import SECONDS, TryWorld, a_try_world, echoing_the_re
 from tests.cases.world import Person, hango, two_tenants
 from tests.conftest import RUN, Database
 from tests.faults.canaries import Search
+from tests.faults.leaks import secret_of
 from tests.providers_server import Answer, chat, floods, message, never, says
 from tests.services import Services, clone_database, drop_database
 
@@ -284,7 +285,7 @@ def test_no_other_table_holds_content(told: Told, own_database: Database) -> Non
 
 
 def secret(person: Person) -> str:
-    return (person.key or "").rpartition("_")[2]
+    return secret_of(person.key or "")
 
 
 def rows_by_table(database: Database) -> dict[str, bytes]:
