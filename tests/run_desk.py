@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from hango.store import files, messages, run_calls, runs, sessions
 from hango.store.connection import Store
 from hango.store.messages import NewMessage
 from tests.picking import MODEL, MOST_TOKENS, POLL_SECONDS, SECONDS
+from tests.providers_server import Answer, chat, says
 from tests.rows import make_agent, make_run, make_session
 
 RUN_LEASE_OVER = "lease_until = clock_timestamp() - interval '1 s'"
@@ -29,6 +31,13 @@ DEFINITION = AgentDefinition(
     model=MODEL,
     max_output_tokens=MOST_TOKENS,
 )
+
+
+def calling(tool: str = "read_file", **arguments: Any) -> Answer:
+    """An answer that calls one tool."""
+    text = json.dumps(arguments or {"path": "/notes.md"})
+    call = {"id": "a", "type": "function", "function": {"name": tool, "arguments": text}}
+    return says(chat(None, finish_reason="tool_calls", tool_calls=[call]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,20 +23,13 @@ from tests.conftest import Database
 from tests.picking import Work, in_turn, open_deps, picking
 from tests.providers_server import Answer, FakeProvider, chat, never, says
 from tests.rows import make_tenant
-from tests.run_desk import RunDesk, make_run_desk
+from tests.run_desk import RunDesk, calling, make_run_desk
 from tests.tries import Ledger, ledger, rows_of
 
 DONE = says(chat("In drawer 4."))
 MEMORY = "/memories/AGENTS.md"
 SKILL = "/skills/stock/SKILL.md"
 SKILL_TEXT = "---\nname: stock\ndescription: Counts the stock.\nallowed-tools: read_file ls\n---\nCount it all."
-
-
-def calling(tool: str = "read_file", **arguments: Any) -> Answer:
-    """An answer that calls one tool."""
-    text = json.dumps(arguments or {"path": "/notes.md"})
-    call = {"id": "a", "type": "function", "function": {"name": tool, "arguments": text}}
-    return says(chat(None, finish_reason="tool_calls", tool_calls=[call]))
 
 
 @asynccontextmanager
