@@ -26,17 +26,26 @@ J = TypeVar("J", bound=Job)
 
 
 class Held(Generic[J]):
-    """A claimed job. Whoever wants its call ended says so; whoever makes the call watches `ending`."""
+    """A claimed job. Whoever wants its call ended says so; whoever makes the call watches `ending`.
+
+    `leaving` is done when the process ends: what comes after the call under way is for another.
+    """
 
     def __init__(self, claimed: J) -> None:
         self.claimed = claimed
-        self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
-        self.leaving = False  # the process ends: what goes on after the call under way is for another
+        loop = asyncio.get_running_loop()
+        self.ending: asyncio.Future[Ending] = loop.create_future()
+        self.leaving: asyncio.Future[None] = loop.create_future()
 
     def end(self, why: Ending) -> None:
         """End its call, if one is under way; the first reason stands. What is being written down is not stopped."""
         if not self.ending.done():
             self.ending.set_result(why)
+
+    def leave(self) -> None:
+        """The process ends."""
+        if not self.leaving.done():
+            self.leaving.set_result(None)
 
 
 class HeldJobs:

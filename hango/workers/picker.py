@@ -71,7 +71,7 @@ class Picker:
         self._wanted.set()
         for held_jobs in self._held.values():
             for held in held_jobs:
-                held.leaving = True
+                held.leave()
         try:
             await asyncio.wait([self._looker])
             while self._running:
@@ -129,7 +129,8 @@ class Picker:
 
     def _begin(self, kind: Kind, claimed: Job) -> None:
         held = self._held[kind].take(claimed)
-        held.leaving = self._stopping
+        if self._stopping:
+            held.leave()
         task = asyncio.create_task(self._see_through(kind, held), name=kind.name)
         self._running.add(task)
         task.add_done_callback(partial(self._ended, kind, held))

@@ -25,7 +25,7 @@ from hango.telemetry.names import Value
 from hango.workers import calls, counting
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
 from hango.workers.run_steps import append, named_tools
-from hango.workers.running import LetGo, Running, Stop
+from hango.workers.running import Leaving, LetGo, Running, Stop
 
 # A single call: long answers take minutes, and a silent provider must not take a run's whole time.
 MOST_CALL_SECONDS: Final = 600.0
@@ -48,7 +48,7 @@ async def plan(running: Running, conversation: Conversation) -> NextCall:
 async def converse(running: Running, conversation: Conversation, planned: NextCall) -> None:
     """Make the call and append its answer, with the bill, in one transaction.
 
-    Raises Stop, also when a provider would refuse it, LetGo, Ended.
+    Raises Stop, also when a provider would refuse it, LetGo, Leaving, Ended.
     """
     try:
         sendable.check(running.deps, planned.drafted)
@@ -66,7 +66,10 @@ async def converse(running: Running, conversation: Conversation, planned: NextCa
 
 
 async def make(running: Running, planned: NextCall, purpose: Purpose, after: After) -> Response:
-    """One call that a provider takes, and `after` it in the transaction that settles it. Raises Stop, LetGo, Ended."""
+    """One call that a provider takes, and `after` it in the transaction that settles it.
+
+    Raises Stop, LetGo, Leaving, Ended.
+    """
     for deferral in range(MOST_DEFERRALS + 1):
         running.check_time()
         call_id, terms = await _begin(running, planned, purpose)
@@ -180,10 +183,18 @@ async def _insist(running: Running, write: Callable[[Scope], Awaitable[None]]) -
 
 
 async def _rest(running: Running, seconds: float) -> None:
-    """Wait until the provider may take the call; a cancel ends the wait."""
-    await asyncio.wait({running.held.ending}, timeout=min(seconds, max(running.seconds_left, 0)))
-    if running.held.ending.done():
-        raise Ended(running.held.ending.result())
+    """Wait until the provider may take the call. A cancel ends the wait, and so does the end of the process: no call
+    is under way, another worker goes on."""
+    held = running.held
+    await asyncio.wait(
+        {held.ending, held.leaving},
+        timeout=min(seconds, max(running.seconds_left, 0)),
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    if held.ending.done():
+        raise Ended(held.ending.result())
+    if held.leaving.done():
+        raise Leaving
 
 
 async def _learn(running: Running, planned: NextCall, response: Response) -> None:

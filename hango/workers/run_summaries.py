@@ -19,7 +19,7 @@ SHARED = frozenset({RunStatus.CANCELLED, RunStatus.TIMED_OUT})
 
 
 async def compact(running: Running, planned: NextCall) -> bool:
-    """Whether a new summary is in force. Raises Stop (cancelled, out of time or quota), LetGo, Ended."""
+    """Whether a new summary is in force. Raises Stop (cancelled, out of time or quota), LetGo, Leaving, Ended."""
     drafted = planned.drafted
     through = summaries.cut_of(drafted.draft, drafted.state.agent.compaction.keep_messages)
     if through is None:

@@ -97,7 +97,7 @@ async def _begin(deps: Deps, held: Held[ClaimedRun]) -> Running:
 async def _converse(running: Running, conversation: Conversation) -> Stop:
     """Calls and tools in turn until the model stops. Raises Stop, LetGo, Leaving, Ended."""
     while True:
-        if running.held.leaving:
+        if running.held.leaving.done():
             raise Leaving
         step = await run_steps.next_step(running, conversation)
         if step.next.need is Need.NOTHING:

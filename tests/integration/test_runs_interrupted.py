@@ -121,9 +121,7 @@ async def test_a_cancel_ends_the_wait_for_a_busy_provider(work: Work, desk: RunD
     fake.answer = says({}, status=529, headers={"retry-after": "50"})
     run_id = await desk.start()
     await work.picker.ring()
-    async with asyncio.timeout(20):
-        while not any(call.ended_at for call in await desk.calls(run_id)):  # noqa: ASYNC110  PostgreSQL tells nobody
-            await asyncio.sleep(0.01)
+    await first_call_ended(desk, run_id)
 
     await desk.cancel(run_id)
     run = await desk.until(run_id)
@@ -302,3 +300,28 @@ async def test_a_worker_that_is_told_to_stop_gives_its_run_back(one: Running, fa
     assert (given_back.status, given_back.turns) == (RunStatus.QUEUED, 1)
     assert (run.status, run.turns, run.attempts, len(fake.seen)) == (RunStatus.SUCCEEDED, 2, 2, 2)
     assert await ledger(one.work.store, one.desk.principal) == Ledger(used=30, reserved=0)
+
+
+async def test_a_worker_that_is_told_to_stop_does_not_wait_for_a_busy_provider(
+    work: Work, desk: RunDesk, fake: FakeProvider
+) -> None:
+    """A run that waits until its provider takes calls again holds no stop up: another worker makes the call."""
+    fake.answer = in_turn(says({}, status=429, headers={"retry-after": "60"}), says(chat("In drawer 4.")))
+    run_id = await desk.start()
+    await work.picker.ring()
+    await first_call_ended(desk, run_id)
+    async with asyncio.timeout(10):
+        await work.picker.stop()
+    given_back = await desk.look(run_id)
+    async with picking(work.deps):
+        run = await desk.until(run_id)
+
+    assert (given_back.status, given_back.turns) == (RunStatus.QUEUED, 0)
+    assert (run.status, run.turns, run.attempts, len(fake.seen)) == (RunStatus.SUCCEEDED, 1, 2, 2)
+    assert await ledger(work.store, desk.principal) == ONE_ANSWER
+
+
+async def first_call_ended(desk: RunDesk, run_id: RunID) -> None:
+    async with asyncio.timeout(20):
+        while not any(call.ended_at for call in await desk.calls(run_id)):  # noqa: ASYNC110  PostgreSQL tells nobody
+            await asyncio.sleep(0.01)
