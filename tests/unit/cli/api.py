@@ -44,10 +44,10 @@ class Scripted:
     answers: Mapping[str, Answer | list[Answer]]
     asked: list[Asked] = field(default_factory=list)
 
-    def until(self, start: str) -> None:
-        """Wait until a request that begins so has arrived."""
+    def until(self, start: str, times: int = 1) -> None:
+        """Wait until so many requests that begin so have arrived."""
         by = time.monotonic() + PATIENCE
-        while not any(one.line.startswith(start) for one in self.asked):
+        while sum(one.line.startswith(start) for one in self.asked) < times:
             assert time.monotonic() < by, f"{start!r} never came"
             time.sleep(0.005)
 

@@ -18,7 +18,7 @@ PATIENCE = 30.0  # seconds
 
 @dataclass(slots=True)
 class Terminal:
-    """`screen` is all that was written to it. Stdout is a pipe: what is on the screen went to stderr, or was typed."""
+    """`screen` is all that was written to it. Where stdout is a pipe, that went to stderr, or was typed."""
 
     process: subprocess.Popen[bytes]
     end: int
@@ -43,7 +43,7 @@ class Terminal:
         out, _ = self.process.communicate(timeout=PATIENCE)
         while self._read(0):
             pass
-        return self.process.returncode, out.decode()
+        return self.process.returncode, (out or b"").decode()
 
     def last_lines(self) -> list[str]:
         """The screen as a person sees it in the end: what was written over is gone."""
@@ -63,13 +63,16 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*words: str, **env: str) -> Iterator[Terminal]:
-    """Run `hango` with these words and nothing of hango's in its environment but `env`."""
+def terminal(*words: str, with_stdout: bool = False, **env: str) -> Iterator[Terminal]:
+    """Run `hango` with these words and nothing of hango's in its environment but `env`.
+
+    Stdout is a pipe; with `with_stdout` it is the terminal too.
+    """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "hango", *words],
         stdin=theirs,
-        stdout=subprocess.PIPE,
+        stdout=theirs if with_stdout else subprocess.PIPE,
         stderr=theirs,
         env={"PATH": "/usr/bin:/bin", "COLUMNS": "80", "TERM": "dumb", "PYTHONWARNINGS": "error", **env},
     )
