@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from hango.chain import calls as planning
 from hango.chain import sendable
@@ -186,11 +186,9 @@ async def _rest(running: Running, seconds: float) -> None:
     """Wait until the provider may take the call. A cancel ends the wait, and so does the end of the process: no call
     is under way, another worker goes on."""
     held = running.held
-    await asyncio.wait(
-        {held.ending, held.leaving},
-        timeout=min(seconds, max(running.seconds_left, 0)),
-        return_when=asyncio.FIRST_COMPLETED,
-    )
+    ends: set[asyncio.Future[Any]] = {held.ending, held.leaving}
+    seconds = min(seconds, max(running.seconds_left, 0))
+    await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     if held.ending.done():
         raise Ended(held.ending.result())
     if held.leaving.done():
