@@ -73,8 +73,8 @@ def serving(answers: Mapping[str, Answer | list[Answer]]) -> Iterator[Scripted]:
             length = self.headers.get("Content-Length")
             self._answer(self._chunks() if length is None else self.rfile.read(int(length)))
 
-        def do_PUT(self) -> None:
-            self.do_POST()
+        do_PUT = do_POST
+        do_DELETE = do_GET
 
         def _chunks(self) -> bytes:
             found = b""
