@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, BinaryIO
 
 PATIENCE = 30.0  # seconds
 KEY = "hango_abcdefgh_" + "s" * 43
@@ -61,6 +61,16 @@ def problem(status: int, code: str, detail: str, **more: Any) -> Answer:
     return Answer(json.dumps(body).encode(), status, "application/problem+json")
 
 
+def _chunks(stream: BinaryIO) -> bytes:
+    """A body that came in pieces."""
+    found = b""
+    while size := int(stream.readline(), 16):
+        found += stream.read(size)
+        stream.readline()
+    stream.readline()
+    return found
+
+
 @contextmanager
 def serving(answers: Mapping[str, Answer | list[Answer]]) -> Iterator[Scripted]:
     class Handler(BaseHTTPRequestHandler):
@@ -71,18 +81,13 @@ def serving(answers: Mapping[str, Answer | list[Answer]]) -> Iterator[Scripted]:
 
         def do_POST(self) -> None:
             length = self.headers.get("Content-Length")
-            self._answer(self._chunks() if length is None else self.rfile.read(int(length)))
+            self._answer(_chunks(self.rfile) if length is None else self.rfile.read(int(length)))
 
-        do_PUT = do_POST
-        do_DELETE = do_GET
+        def do_PUT(self) -> None:
+            self.do_POST()
 
-        def _chunks(self) -> bytes:
-            found = b""
-            while size := int(self.rfile.readline(), 16):
-                found += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return found
+        def do_DELETE(self) -> None:
+            self._answer(b"")
 
         def _answer(self, body: bytes) -> None:
             line = f"{self.command} {self.path}"

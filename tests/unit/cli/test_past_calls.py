@@ -189,7 +189,7 @@ def test_a_difference(run: Run) -> None:
         "cached prefix: broken at tool:read_file: it is not there any longer\n",
         "",
     )
-    assert narrow.out.splitlines()[:3] == ["call 2 of run", RUN + " → call", f"{RUN}:5"]
+    assert narrow.out.splitlines()[:4] == ["call 2 of run", f"{RUN} →", "call", f"{RUN}:5"]
     assert "~ system:memory:/memories/AGENTS.md  1,912 → 1,914" in narrow.out.splitlines()  # an id is never cut
     assert json.loads(json_.out) == MADE
     assert [one.line.replace("%3A", ":") for one in api.asked] == [
