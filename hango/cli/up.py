@@ -225,6 +225,7 @@ def greeting(url: str, demo: Demo, seconds: float, *, with_model: bool) -> list[
     show = f"{command} context show --session {demo.session_id}"
     memory = "system:memory:/memories/AGENTS.md"
     ask = f'{command} context try --session {demo.session_id} --message "When is the owner away?"'
+    run = f'{command} run --session {demo.session_id} "Which supplier is quicker?"'
     lines = [
         Line.of(
             Span(f"hango {hango.__version__}", Style.STRONG), f" is up at {url} ({seconds:.1f} s). Ctrl-C ends it."
@@ -247,5 +248,6 @@ def greeting(url: str, demo: Demo, seconds: float, *, with_model: bool) -> list[
         Line.of(f"  {show} --full {memory}"),
         Line.of(f"  {ask}"),
         Line.of(f"  {ask} --exclude {memory}"),
+        Line.of(f"  {run}"),
         Line.of(f"  curl -H 'Authorization: Bearer {demo.api_key}' {url}/v1/sessions/{demo.session_id}/context"),
     ]

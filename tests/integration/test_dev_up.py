@@ -49,7 +49,7 @@ def sessions_of(running: Up) -> list[str]:
 
 
 def test_up_twice_and_fresh(home: Path) -> None:
-    """The first `up` prints the URL, a key and five commands; Ctrl-C ends all it started; a second one keeps the
+    """The first `up` prints the URL, a key and six commands; Ctrl-C ends all it started; a second one keeps the
     data; `--fresh` starts over."""
     with up(home) as first:
         key, sessions = key_of(first), sessions_of(first)
@@ -69,7 +69,7 @@ def test_up_twice_and_fresh(home: Path) -> None:
         assert stat.S_IMODE((home / "up.json").stat().st_mode) == 0o600
         assert set(first.pids) == {"up", "api", "worker", "postgres", "valkey"}
         assert len(sessions) == 1
-        assert [done.returncode for done in shown] == [0] * 5, shown
+        assert [done.returncode for done in shown] == [0] * 6, shown
         assert b"system:memory:/memories/AGENTS.md" in shown[0].stdout
         assert first.end(signal.SIGINT) == 0
         assert first.all_gone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any, BinaryIO
+from typing import Any
 
 PATIENCE = 30.0  # seconds
 KEY = "hango_abcdefgh_" + "s" * 43
@@ -61,7 +62,7 @@ def problem(status: int, code: str, detail: str, **more: Any) -> Answer:
     return Answer(json.dumps(body).encode(), status, "application/problem+json")
 
 
-def _chunks(stream: BinaryIO) -> bytes:
+def _chunks(stream: io.BufferedIOBase) -> bytes:
     """A body that came in pieces."""
     found = b""
     while size := int(stream.readline(), 16):

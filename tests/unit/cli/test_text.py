@@ -114,3 +114,34 @@ def test_wrapped_words_are_all_there(given_: str, width: int) -> None:
 
     assert " ".join(lines) == text.one_line(given_)
     assert [line for line in lines if text.cells(line) > width and " " in line] == []
+
+
+@pytest.mark.parametrize(
+    ("given_", "lines", "whole"),
+    [
+        ("", (), True),
+        (" \n", (), True),
+        ("one", ("one",), True),
+        ("one\ntwo\n\n", ("one", "two"), True),
+        ("one\ntwo\nthree\nfour", ("one", "two", "three"), False),
+        ("a line that is cut\nb", ("a lin…", "b"), False),
+        ("one line goes on", ("one li", "ne goe", "s on"), True),
+        ("漢字漢字漢字", ("漢字漢", "字漢字"), True),
+        (f"ab{FAMILY}{FAMILY}{FAMILY}", (f"ab{FAMILY}{FAMILY}", FAMILY), True),
+        ("x" * 19, ("xxxxxx",) * 3, False),
+        ("x" * 4000, ("xxxxxx",) * 3, False),
+        ("\x1b[2J", ("⟨U+001", "B⟩[2J"), True),
+    ],
+)
+def test_fold(given_: str, lines: tuple[str, ...], whole: bool) -> None:
+    """Of several lines each is cut, a single one goes on below; what is left out is known."""
+    assert text.fold(given_, 6, 3) == text.Folded(lines, whole)
+
+
+@given(given_=ANY, width=st.integers(1, 30), most=st.integers(1, 5))
+def test_what_is_folded_fits(given_: str, width: int, most: int) -> None:
+    """However the text is, there are so many lines at most, and none but that of a wide letter is too long."""
+    folded = text.fold(given_, width, most)
+
+    assert len(folded.lines) <= most
+    assert all(text.cells(line) <= max(width, 2) for line in folded.lines)
