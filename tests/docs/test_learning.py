@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from hango.cli.demo import seed
+from hango.cli.serve import make_tenant
+from hango.config import Settings
 from tests.docs.shown_commands import Reader, Shown, matches, section, shown
 from tests.docs.test_docs import page
-from tests.live import client
+from tests.live import client, serving
 from tests.upping import up
 
 PAGE = "docs/learning/context-inspector.md"
@@ -61,6 +65,22 @@ def test_the_page_follows_its_outline() -> None:
     """docs/learning/context-inspector.md has every point of the outline, in its order, and the three exercises."""
     assert re.findall(r"^## (.+)$", page(PAGE), re.MULTILINE) == OUTLINE
     assert re.findall(r"^### (.+)$", page(PAGE), re.MULTILINE) == EXERCISES
+
+
+def test_what_the_sources_cost(settings: Settings) -> None:
+    """The table of sources has every token of the demo's next request, each source with its own."""
+    key = make_tenant(settings, "learner").api_key
+    with serving(settings) as url, client(url, key) as api:
+        snapshot = api.get(f"/v1/sessions/{seed(url, key)}/context").raise_for_status().json()
+    sizes = Counter[str]()
+    for part in [*snapshot["system"], *snapshot["tools"], *snapshot["messages"]]:
+        sizes[part["id"] if part["kind"] == "system" else part["kind"]] += part["tokens"]
+
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| ([\d,]+) \|$", section(page(PAGE), "Concept"), re.MULTILINE)
+    named = {re.sub(r"^`(tool|message):.*", r"\1", cell.strip()).replace("`", ""): total for cell, total in rows}
+    told = {cell: int(total.replace(",", "")) for cell, total in named.items()}
+    assert told == {cell: sum(sizes[part] for part in cell.split(", ")) for cell in named}
+    assert sum(told.values()) == snapshot["total_after"]
 
 
 @pytest.mark.parametrize("headings", [OUTLINE[:8], OUTLINE[8:9], OUTLINE[9:]], ids=["before", "debug", "exercises"])
