@@ -1,4 +1,4 @@
-"""What the database itself notes of each try while everything around it is killed: every change of its status."""
+"""What the database itself notes of each try and run while everything around it is killed: every change of its status."""
 
 from __future__ import annotations
 
@@ -28,6 +28,25 @@ $$;
 create trigger faults_note after update on public.tries
   for each row when (old.status <> new.status or old.finished_at is not null)
   execute function faults.note();
+create table faults.run_history (
+  place bigint generated always as identity,
+  run_id uuid not null,
+  before text not null,
+  after text not null,
+  attempt integer not null,
+  ended_before boolean not null,
+  at timestamptz not null default clock_timestamp()
+);
+create function faults.note_run() returns trigger language plpgsql security definer set search_path = '' as $$
+begin
+  insert into faults.run_history (run_id, before, after, attempt, ended_before)
+  values (new.id, old.status, new.status, new.attempt, old.finished_at is not null);
+  return null;
+end
+$$;
+create trigger faults_note_run after update on public.runs
+  for each row when (old.status <> new.status or old.finished_at is not null)
+  execute function faults.note_run();
 """
 
 

@@ -53,6 +53,45 @@ def batch(remaining: int) -> str:
 GOOD = QUEUED + ASKED + ENDED + CALLED + TOLD + BILLED + quota(15, 0)
 
 
+# An ended run of one turn, whose call was billed at 15 of 40 reserved tokens.
+RUN = "00000000-0000-7000-8000-000000000004"
+CALL = "00000000-0000-7000-8000-000000000005"
+RUNNING = f"""
+insert into runs (tenant_id, id, session_id, user_id, status, turns, api_key_id, base_id, model, first_seq, overrides,
+  queue_expires_at, timeout_ms, lease_owner, lease_until)
+values ('{TENANT}', '{RUN}', '{OTHER}', '{OTHER}', 'running', 1, '{OTHER}', '{OTHER}', 'x/y', 1, 0, now(), 1000,
+  '{OTHER}', now());
+"""
+STARTED = ASKED.replace("context.try", "run.start").replace("'try'", "'run'").replace(TRY, RUN)
+FINISHED = STARTED.replace("run.start", "run.finish")
+RUN_CALL = f"""
+insert into run_calls (tenant_id, id, run_id, n, purpose, session_id, base_id, model, request_sha256, version,
+  overrides, excluded_tokens, max_output_tokens, quota_period, reserved, ended_at)
+values ('{TENANT}', '{CALL}', '{RUN}', 1, 'run', '{OTHER}', '{OTHER}', 'x/y', '', '', 0, 0, 9, '{MONTH}', 40, now());
+"""
+CALL_BILLED = f"""
+insert into usage_records (tenant_id, id, purpose, run_id, call_id, session_id, user_id, model, input_tokens,
+  output_tokens, cache_read_tokens, cache_write_tokens)
+values ('{TENANT}', gen_random_uuid(), 'run', '{RUN}', '{CALL}', '{OTHER}', '{OTHER}', 'x/y', 12, 3, 0, 0);
+"""
+SAID = f"""
+insert into messages (tenant_id, session_id, seq, role, run_id, tokens, tokens_through, digest)
+values ('{TENANT}', '{OTHER}', 2, 'assistant', '{RUN}', 1, 1, '');
+"""
+RUN_ENDED = f"""
+update runs set status = 'succeeded', finished_at = now(), lease_owner = null, lease_until = null where id = '{RUN}';
+"""
+GOOD_RUN = (
+    GOOD.replace(quota(15, 0), quota(30, 0))
+    + RUNNING
+    + STARTED
+    + RUN_CALL
+    + CALL_BILLED
+    + SAID
+    + (RUN_ENDED + FINISHED)
+)
+
+
 # What is done, and the one rule that it breaks.
 CASES: Mapping[str, tuple[str, str | None]] = {
     "nothing": (GOOD, None),
@@ -80,6 +119,30 @@ CASES: Mapping[str, tuple[str, str | None]] = {
         GOOD + "alter table tries enable always trigger faults_note;" + ENDED,
         "I7 changes of a try after its end",
     ),
+    "a run": (GOOD_RUN, None),
+    "a run that never ended": (GOOD_RUN.replace(RUN_ENDED + FINISHED, ""), "I2 runs that never ended"),
+    "a run's call not billed": (
+        GOOD_RUN.replace(quota(30, 0), quota(15, 0)).replace(CALL_BILLED, ""),
+        "I4 calls of runs without exactly one bill",
+    ),
+    "a run billed without a call": (
+        GOOD_RUN.replace(RUN_CALL, "").replace(quota(30, 0), quota(15, 0)),
+        "I4 bills of runs that are no call's",
+    ),
+    "an ended run that holds tokens": (
+        GOOD_RUN + f"update runs set reserved = 1, quota_period = '{MONTH}' where id = '{RUN}';",
+        "I5 ended runs that hold tokens",
+    ),
+    "a run accepted in silence": (
+        GOOD_RUN.replace(STARTED, "", 1),
+        "I6 runs without exactly one 'run.start' event",
+    ),
+    "a run's end told twice": (GOOD_RUN + FINISHED, "I6 ended runs without exactly one 'run.finish' event"),
+    "a run changed after its end": (
+        GOOD_RUN + "alter table runs enable always trigger faults_note_run;" + RUN_ENDED,
+        "I7 changes of a run after its end",
+    ),
+    "an answer that was lost": (GOOD_RUN.replace(SAID, ""), "I9 runs whose turns are not the answers that they left"),
     "a batch that never ends": (GOOD + batch(1), "I7 batches whose count of tries under way is wrong"),
 }
 
