@@ -1,10 +1,14 @@
-"""kill -9 of a worker process at every step of a run: before, in and after a call, and in a tool."""
+"""kill -9 of a worker process at every step of a run: before, in and after a call, in a tool, a subagent, a summary.
+
+Whatever was struck: the provider was asked for no call twice, the rules of docs/faults.md hold, and the next run works.
+"""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import LiteralString
 
@@ -12,28 +16,29 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from hango.agent_definition import Compaction
 from hango.config import Settings
-from hango.domain import RunID, RunStatus
+from hango.domain import Purpose, RunID, RunStatus
 from hango.runs import Run, RunError
-from hango.store import claims, quotas
+from hango.store import quotas, sessions
 from hango.store.usage import total
 from hango.workers.reconciler import Reconciler
 from tests.conftest import Database
-from tests.picking import held_back, in_turn, open_deps
+from tests.faults.history import install
+from tests.faults.invariants import broken_rules
+from tests.picking import held_back, in_turn, open_deps, picking
 from tests.providers_server import FakeProvider, chat, says
 from tests.rows import make_tenant
-from tests.run_desk import RUN_LEASE_OVER, RunDesk, alter_run, make_run_desk
+from tests.run_desk import RUN_LEASE_OVER, RunDesk, alter_run, calling, make_run_desk
 from tests.tries import Ledger, ledger, rows_of
 from tests.worker_processes import Worker
 from tests.working import eventually
 
-WRITES = {
-    "id": "a",
-    "type": "function",
-    "function": {"name": "write_file", "arguments": '{"path":"/notes.md","content":"Forty nuts."}'},
-}
-CALLS_A_TOOL = says(chat(None, finish_reason="tool_calls", tool_calls=[WRITES]))
+WRITES = calling("write_file", path="/notes.md", content="Forty nuts.")
+DELEGATES = calling("task", description="Count the nuts.")
 DONE = says(chat("In drawer 4."))
+SOUND: tuple[RunStatus, dict[str, list[object]]] = (RunStatus.SUCCEEDED, {})
+TEXTS = [f"{'A question' if n % 2 == 0 else 'An answer'} number {n}: {'many words ' * 20}" for n in range(10)]
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class World:
     desk: RunDesk
     worker: Worker
     database: Database
+    fake: FakeProvider
 
     @contextmanager
     def locked(self, table: LiteralString) -> Iterator[None]:
@@ -51,10 +57,21 @@ class World:
             conn.execute(sql.SQL("select from {} for update").format(sql.Identifier(table)))
             yield
 
+    @contextmanager
+    def closed(self, table: LiteralString) -> Iterator[None]:
+        """As `locked`, of rows to come."""
+        with psycopg.connect(self.database.superuser_dsn) as conn:
+            conn.execute(sql.SQL("lock table {} in exclusive mode").format(sql.Identifier(table)))
+            yield
+
     def is_stalled(self) -> bool:
         """Whether somebody waits for a lock."""
         waits = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
         return bool(rows_of(self.database.superuser_dsn, waits))
+
+    def is_calling(self) -> bool:
+        """Whether a call has been written down that has no end."""
+        return bool(rows_of(self.database.superuser_dsn, "select from run_calls where ended_at is null"))
 
     async def after_the_kill(self, run_id: RunID) -> Run:
         """Its lease is over, another worker starts, and the run comes to its end."""
@@ -65,34 +82,43 @@ class World:
 
         await alter_run(deps.store, self.desk.principal, RUN_LEASE_OVER, run_id)
         await Reconciler(deps, ring).look_after()
-        self.worker.start()
-        return await self.desk.until(run_id)
+        async with picking(deps):
+            return await self.desk.until(run_id)
+
+    async def next_run(self) -> tuple[RunStatus, dict[str, list[object]]]:
+        """How a run on the same session ends, and which rules are broken then."""
+        self.fake.answer = DONE
+        run_id = await self.desk.start("And the screws?")
+        async with picking(self.desk.deps):
+            run = await self.desk.until(run_id)
+        with psycopg.connect(self.database.superuser_dsn) as conn:
+            return run.status, {rule: found for rule, found in broken_rules(conn).items() if found}
 
     async def ledger(self) -> Ledger:
         return await ledger(self.desk.deps.store, self.desk.principal)
 
-    async def drift(self) -> tuple[int, int]:
-        async with self.desk.deps.store.system() as scope:
-            return await claims.count_drift(scope, 3600.0)
+
+@pytest.fixture
+def environment(fake: FakeProvider, tmp_path: Path) -> dict[str, str]:
+    return {
+        "HANGO_HOME": str(tmp_path),
+        "HANGO_OPENAI_BASE_URL": f"{fake.url}/v1",
+        "HANGO_OPENAI_API_KEY": "a key",
+    }
 
 
 @pytest.fixture
 async def world(
-    work_settings: Settings, fake: FakeProvider, fresh_database: Database, tmp_path: Path
+    work_settings: Settings, fake: FakeProvider, fresh_database: Database, environment: dict[str, str], tmp_path: Path
 ) -> AsyncIterator[World]:
-    folder = tmp_path / "worker"
-    folder.mkdir()
-    environment = {
-        "HANGO_HOME": str(folder),
-        "HANGO_OPENAI_BASE_URL": f"{fake.url}/v1",
-        "HANGO_OPENAI_API_KEY": "a key",
-    }
-    worker = Worker(folder, environment)
+    with psycopg.connect(fresh_database.superuser_dsn) as conn:
+        install(conn)
+    worker = Worker(tmp_path, environment)
     worker.on(work_settings)
     async with open_deps(work_settings) as deps:
         desk = await make_run_desk(deps, await make_tenant(deps.store))
         try:
-            yield World(desk, worker, fresh_database)
+            yield World(desk, worker, fresh_database, fake)
         finally:
             worker.stop()
 
@@ -111,7 +137,8 @@ async def test_killed_before_the_call(world: World, fake: FakeProvider) -> None:
 
     assert (called, len(fake.seen)) == (0, 1)
     assert (run.status, run.attempts) == (RunStatus.SUCCEEDED, 2)
-    assert (await world.ledger(), await world.drift()) == (Ledger(used=15, reserved=0), (0, 0))
+    assert await world.ledger() == Ledger(used=15, reserved=0)
+    assert await world.next_run() == SOUND
 
 
 async def test_killed_in_a_call(world: World, fake: FakeProvider) -> None:
@@ -128,7 +155,7 @@ async def test_killed_in_a_call(world: World, fake: FakeProvider) -> None:
     assert run.usage is not None
     assert run.usage.estimated
     assert await world.ledger() == Ledger(used=total(run.usage.tokens), reserved=0)
-    assert await world.drift() == (0, 0)
+    assert await world.next_run() == SOUND
 
 
 async def test_killed_before_an_answer_was_written_down(world: World, fake: FakeProvider) -> None:
@@ -147,12 +174,12 @@ async def test_killed_before_an_answer_was_written_down(world: World, fake: Fake
 
     assert (run.status, run.error, run.turns, len(fake.seen)) == (RunStatus.FAILED, RunError.WORKER_LOST, 0, 1)
     assert history[-1] == ("user", '[{"type":"text","text":"And the nuts?"}]')
-    assert await world.drift() == (0, 0)
+    assert await world.next_run() == SOUND
 
 
 async def test_killed_in_a_tool(world: World, fake: FakeProvider) -> None:
     """The tool's transaction rolls back and is done again by another worker; the answer before it is not paid twice."""
-    fake.answer = in_turn(CALLS_A_TOOL, DONE)
+    fake.answer = in_turn(WRITES, DONE)
     run_id = await world.desk.start()
     with world.locked("files"):
         world.worker.start()
@@ -165,13 +192,14 @@ async def test_killed_in_a_tool(world: World, fake: FakeProvider) -> None:
     assert before == "Forty bolts."
     assert (await world.desk.read("/notes.md"), versions) == ("Forty nuts.", [{"version": 2}])
     assert (run.status, run.turns, run.attempts, len(fake.seen)) == (RunStatus.SUCCEEDED, 2, 2, 2)
-    assert (await world.ledger(), await world.drift()) == (Ledger(used=30, reserved=0), (0, 0))
+    assert await world.ledger() == Ledger(used=30, reserved=0)
+    assert await world.next_run() == SOUND
 
 
 async def test_killed_after_a_tool(world: World, fake: FakeProvider) -> None:
     """Its results are there before the next call: killed in that one, the tool is not done again."""
     model = held_back()
-    fake.answer = in_turn(CALLS_A_TOOL, model)
+    fake.answer = in_turn(WRITES, model)
     run_id = await world.desk.start()
     world.worker.start()
     assert await eventually(lambda: model.under_way == 1)
@@ -181,4 +209,149 @@ async def test_killed_after_a_tool(world: World, fake: FakeProvider) -> None:
 
     assert (run.status, run.error, run.turns, len(fake.seen)) == (RunStatus.FAILED, RunError.WORKER_LOST, 1, 2)
     assert (await world.desk.read("/notes.md"), versions) == ("Forty nuts.", [{"version": 2}])
-    assert await world.drift() == (0, 0)
+    assert await world.next_run() == SOUND
+
+
+async def test_killed_before_a_byte_of_a_call_was_sent(
+    world: World, environment: dict[str, str], work_settings: Settings, fake: FakeProvider, tmp_path: Path
+) -> None:
+    """The call is written down and its connection is not made: nobody can know that, so it ends as one under way."""
+    with a_full_door() as url:
+        worker = Worker(tmp_path, {**environment, "HANGO_OPENAI_BASE_URL": url})
+        worker.on(work_settings)
+        run_id = await world.desk.start()
+        worker.start()
+        assert await eventually(world.is_calling)
+        worker.kill()
+    run = await world.after_the_kill(run_id)
+
+    assert (run.status, run.error, len(fake.seen)) == (RunStatus.FAILED, RunError.WORKER_LOST, 0)
+    assert run.usage is not None
+    assert run.usage.estimated
+    assert await world.next_run() == SOUND
+
+
+async def test_killed_in_a_subagents_call(world: World, fake: FakeProvider) -> None:
+    """Lost as any other call, billed as the subagent's; the call of `task` stays without a result and harms nobody."""
+    model = held_back()
+    fake.answer = in_turn(DELEGATES, model)
+    run_id = await world.desk.start()
+    world.worker.start()
+    assert await eventually(lambda: model.under_way == 1)
+    world.worker.kill()
+    run = await world.after_the_kill(run_id)
+    calls = await world.desk.calls(run_id)
+
+    assert (run.status, run.error, run.turns, len(fake.seen)) == (RunStatus.FAILED, RunError.WORKER_LOST, 1, 2)
+    assert [(one.purpose, one.error, one.usage is not None and one.usage.estimated) for one in calls] == [
+        (Purpose.RUN, None, False),
+        (Purpose.SUBAGENT, RunError.WORKER_LOST, True),
+    ]
+    assert await world.next_run() == SOUND
+
+
+async def test_killed_in_a_subagents_tool(world: World, fake: FakeProvider) -> None:
+    """Another worker finds the subagent's conversation and goes on in it: calls are made once, the tool is done once."""
+    fake.answer = in_turn(DELEGATES, WRITES, says(chat("Forty nuts.")), DONE)
+    run_id = await world.desk.start()
+    with world.locked("files"):
+        world.worker.start()
+        assert await eventually(world.is_stalled)
+        world.worker.kill()
+    called = len(fake.seen)
+    run = await world.after_the_kill(run_id)
+    children = rows_of(
+        world.database.superuser_dsn, "select count(*) as n from sessions where parent_run_id is not null"
+    )
+
+    assert (called, len(fake.seen)) == (2, 4)
+    assert (run.status, run.turns, run.attempts, children) == (RunStatus.SUCCEEDED, 2, 2, [{"n": 1}])
+    assert await world.desk.read("/notes.md") == "Forty nuts."
+    assert await world.next_run() == SOUND
+
+
+async def test_killed_in_a_summary_call(world: World, fake: FakeProvider) -> None:
+    """No summary comes of it, and it is billed as one by its estimate; the next run makes it anew."""
+    world = await with_a_long_history(world)
+    model = held_back("Drawers were spoken of.")
+    fake.answer = model
+    run_id = await world.desk.start()
+    world.worker.start()
+    assert await eventually(lambda: model.under_way == 1)
+    world.worker.kill()
+    run = await world.after_the_kill(run_id)
+    (call,) = await world.desk.calls(run_id)
+    kept = await summary_of(world)
+
+    assert (run.status, run.error, run.turns, kept) == (RunStatus.FAILED, RunError.WORKER_LOST, 0, None)
+    assert (call.purpose, call.usage is not None and call.usage.estimated) == (Purpose.SUMMARY, True)
+    assert await world.next_run() == SOUND
+    assert await summary_of(world) == "In drawer 4."
+
+
+async def test_killed_after_a_summary(world: World, fake: FakeProvider) -> None:
+    """It was paid for and is in force: killed in the call that follows, it is not made again."""
+    world = await with_a_long_history(world)
+    model = held_back()
+    fake.answer = in_turn(says(chat("Drawers were spoken of.")), model)
+    run_id = await world.desk.start()
+    world.worker.start()
+    assert await eventually(lambda: model.under_way == 1)
+    world.worker.kill()
+    run = await world.after_the_kill(run_id)
+    calls = await world.desk.calls(run_id)
+
+    assert (run.status, run.error, await summary_of(world)) == (
+        RunStatus.FAILED,
+        RunError.WORKER_LOST,
+        "Drawers were spoken of.",
+    )
+    assert [(one.purpose, one.error) for one in calls] == [
+        (Purpose.SUMMARY, None),
+        (Purpose.RUN, RunError.WORKER_LOST),
+    ]
+    assert await world.next_run() == SOUND
+
+
+async def test_killed_right_before_the_end(world: World, fake: FakeProvider) -> None:
+    """The last answer is written down, the end is not: another worker writes it, and calls nobody."""
+    run_id = await world.desk.start()
+    with world.closed("audit_events"):
+        world.worker.start()
+        assert await eventually(world.is_stalled)
+        world.worker.kill()
+    before = await world.desk.look(run_id)
+    run = await world.after_the_kill(run_id)
+
+    assert (before.status, before.turns) == (RunStatus.RUNNING, 1)
+    assert (run.status, run.turns, run.attempts, len(fake.seen)) == (RunStatus.SUCCEEDED, 1, 2, 1)
+    assert await world.ledger() == Ledger(used=15, reserved=0)
+    assert await world.next_run() == SOUND
+
+
+async def with_a_long_history(world: World) -> World:
+    """Its next run summarizes first."""
+    few = Compaction(trigger_tokens=300, keep_messages=3)
+    desk = await make_run_desk(world.desk.deps, world.desk.principal, TEXTS, compaction=few)
+    return replace(world, desk=desk)
+
+
+async def summary_of(world: World) -> str | None:
+    async with world.desk.deps.store.read(world.desk.principal) as scope:
+        session = await sessions.get(scope, world.desk.session_id)
+    assert session is not None
+    return None if session.summary is None else session.summary.text
+
+
+@contextmanager
+def a_full_door() -> Iterator[str]:
+    """An address where connections are asked for and never made."""
+    with ExitStack() as open_ones, socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        door.listen(0)
+        for _ in range(4):
+            waiting = open_ones.enter_context(socket.socket())
+            waiting.setblocking(False)
+            with suppress(BlockingIOError):
+                waiting.connect(door.getsockname())
+        yield f"http://127.0.0.1:{door.getsockname()[1]}/v1"
