@@ -5,9 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +12,12 @@ from typing import Any
 
 import pytest
 
-from hango.cli.embedded.process import wait_until
 from hango.cli.own_command import own_command
-from hango.config import Settings
-from tests import live
+from tests import cli_place, live
 from tests.command_line import Hango
-from tests.conftest import Database
-from tests.services import Services, clone_database, drop_database
+from tests.services import Services
 
 MEMORY = "system:memory:/memories/AGENTS.md"
-SECONDS = 30.0  # for a worker to start, and to end
 QUESTION = "How many bolts are in drawer 3?"
 FORTY = "Forty bolts are in drawer 3."
 
@@ -50,50 +43,20 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def place(services: Services, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The variables of an API and a worker with a database of their own."""
-    name = f"hango_{secrets.token_hex(8)}"
-    clone_database(services, name)
-    database = Database.of(services, name)
-    yield {
-        "HANGO_HOME": str(tmp_path_factory.mktemp("home")),
-        "HANGO_DATABASE_URL": database.app_dsn,
-        "HANGO_MIGRATE_DATABASE_URL": database.owner_dsn,
-        "HANGO_REDIS_URL": redis_url,
-    }
-    drop_database(services, name)
+    with cli_place.own_place(services, redis_url, tmp_path_factory.mktemp("home")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def hango(place: dict[str, str]) -> Iterator[Hango]:
-    """The command line of an admin; an API is running."""
-    made = subprocess.run(
-        [sys.executable, "-m", "hango", "tenant", "create", "--name", "shop"],
-        env={**place, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        check=True,
-    )
-    with live.serving(Settings.from_env({**place, "HANGO_PORT": "0"})) as url:
-        yield Hango(url, json.loads(made.stdout)["api_key"], Path(place["HANGO_HOME"]))
+    with cli_place.command_line(place) as made:
+        yield made
 
 
 @pytest.fixture
 def worker(place: dict[str, str], tmp_path: Path) -> Iterator[None]:
-    """A worker process, started."""
-    log = tmp_path / "log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "hango", "worker"],
-            env={**place, "HANGO_LOG_FORMAT": "json", "PATH": "/usr/bin:/bin"},
-            stdin=subprocess.DEVNULL,
-            stderr=errors,
-        )
-    try:
-        assert wait_until(lambda: '"started"' in log.read_text() or process.poll() is not None, SECONDS)
-        assert process.poll() is None, log.read_text()
+    with cli_place.working(place, tmp_path / "log"):
         yield
-    finally:
-        process.terminate()
-        process.wait(SECONDS)
 
 
 @pytest.fixture
