@@ -83,7 +83,7 @@ def test_what_the_sources_cost(settings: Settings) -> None:
     assert sum(told.values()) == snapshot["total_after"]
 
 
-@pytest.mark.parametrize("headings", [OUTLINE[:8], OUTLINE[8:9], OUTLINE[9:]], ids=["before", "debug", "exercises"])
+@pytest.mark.parametrize("headings", [OUTLINE[:9], OUTLINE[9:]], ids=["up to debugging", "exercises"])
 def test_what_the_commands_of_the_page_print(headings: list[str]) -> None:
     """Each command that the page shows, typed after `./dev up --fresh`, prints what stands below it."""
     text = "\n".join(section(page(PAGE), heading) for heading in headings)

@@ -12,7 +12,7 @@ from hango.api.runs import RunIn
 from hango.api.session_messages import MessagesIn
 from hango.domain import RunStatus
 from hango.runs import OPEN, RunError
-from tests.docs.shown_commands import Reader
+from tests.docs.shown_commands import Reader, section
 from tests.docs.test_docs import first_cells, page
 from tests.live import client
 from tests.upping import up
@@ -56,8 +56,9 @@ def test_the_bodies_are_ones_that_the_api_takes() -> None:
 
 
 def test_the_commands_of_the_page_work() -> None:
-    """Each command, typed in its order, on a session that is long enough to be summarized and has two runs."""
-    commands = re.findall(r"^\./dev .*$", page(RUNS), re.MULTILINE)
+    """Each command, those of the first page too, in its order, on a session that is long enough to be summarized."""
+    first_page = section(page("README.md"), "Run, and see what the model saw")
+    commands = re.findall(r"^\./dev .*$", first_page + page(RUNS), re.MULTILINE)
     with tempfile.TemporaryDirectory(prefix="hango-home-") as home, up(Path(home)) as running:
         with client(running.url, str(running.written["api_key"])) as api:
             agent = {"name": "desk", "model": "offline/extract", "builtin": [], "compaction": SUMMARIZED}
@@ -70,4 +71,4 @@ def test_the_commands_of_the_page_work() -> None:
         done = {command: reader.types(command) for command in [*runs, *commands]}
 
     assert {command: lines for command, (code, lines) in done.items() if code != 0} == {}
-    assert len(commands) == 7
+    assert len(commands) == 13
