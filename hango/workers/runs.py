@@ -6,6 +6,8 @@ transaction is open during a call.
 
 from __future__ import annotations
 
+from functools import partial
+
 from hango import logs, telemetry
 from hango.chain import calls as planning
 from hango.chain.builtin_tools.base import Outcome, cut
@@ -22,6 +24,7 @@ from hango.runs import ClaimedRun, RunError
 from hango.store import messages, run_claims, runs
 from hango.telemetry import Span
 from hango.workers import counting, run_calls, run_steps, run_summaries
+from hango.workers.absences import again
 from hango.workers.held import Held
 from hango.workers.outcomes import Ended, Ending
 from hango.workers.run_ends import lose_call
@@ -30,11 +33,11 @@ from hango.workers.running import Leaving, LetGo, Running, Stop
 
 async def see_through(deps: Deps, held: Held[ClaimedRun]) -> None:
     """One claim to the run's end. Raises nothing; what cannot be written down is left to the reconciler."""
-    claimed = held.claimed
+    claimed, seconds = held.claimed, deps.settings.context_try_lease
     with telemetry.job_span(Span.RUN, claimed.traceparent, counting.of_run(claimed)) as seen:
         try:
-            ended = await _to_its_end(deps, held)
-            await _write_end(deps, claimed, ended)
+            ended = await again(held, seconds, partial(_to_its_end, deps, held))
+            await again(held, seconds, partial(_write_end, deps, claimed, ended))
             seen.set_all(counting.of_run_end(ended.status, ended.error))
             counting.run_ended(ended.status)
         except LetGo:

@@ -251,7 +251,7 @@ async def test_killed_in_a_subagents_call(world: World, fake: FakeProvider) -> N
 
 
 async def test_killed_in_a_subagents_tool(world: World, fake: FakeProvider) -> None:
-    """Another worker finds the subagent's conversation and goes on in it: calls are made once, the tool is done once."""
+    """Another worker goes on in the conversation that it finds: each call is made once, and the tool is done once."""
     fake.answer = in_turn(DELEGATES, WRITES, says(chat("Forty nuts.")), DONE)
     run_id = await world.desk.start()
     with world.locked("files"):
