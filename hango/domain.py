@@ -86,6 +86,8 @@ class AuditAction(StrEnum):
     CONTEXT_TRY_FINISHED = "context.try_finished"  # it reached its end, whatever that was
     RUN_START = "run.start"
     RUN_FINISH = "run.finish"  # it reached its end, whatever that was
+    SUMMARY_PREVIEW = "summary.preview"  # one was accepted: a call as of a try
+    SUMMARY_PREVIEW_FINISHED = "summary.preview_finished"  # it reached its end, whatever that was
     SUMMARY_SAVE = "summary.save"
     SUMMARY_UNDO = "summary.undo"
 

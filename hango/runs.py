@@ -125,6 +125,14 @@ class NewCall:
 
 
 @dataclass(frozen=True, slots=True)
+class BegunCall:
+    """A call that may be made: the nth of its run."""
+
+    id: CallID
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnd:
     """How a call ended, and what it is billed at."""
 
@@ -175,3 +183,4 @@ class OverdueRun:
     attempt: int
     rescues: int
     cancelled: bool
+    traceparent: str | None = None

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from uuid import UUID
 
-from hango.domain import BaseID, BatchID, Principal, SessionID, TenantID, TryID, UserID
+from hango.domain import BaseID, BatchID, Principal, Purpose, SessionID, TenantID, TryID, UserID
 from hango.messages import StopReason, Usage
 
 
@@ -184,6 +184,11 @@ class ClaimedRequest:
     max_output_tokens: int
     through_seq: int | None = None
 
+    @property
+    def purpose(self) -> Purpose:
+        """Of a try, or of the preview of a summary."""
+        return Purpose.CONTEXT_TRY if self.through_seq is None else Purpose.SUMMARY
+
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
@@ -210,6 +215,7 @@ class Overdue:
     reserved: int
     called: bool
     cancelled: bool
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

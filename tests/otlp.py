@@ -45,7 +45,7 @@ class ReceivedGauge:
 @dataclass(frozen=True, slots=True)
 class ReceivedCounter:
     name: str
-    value: int
+    value: float
     attributes: dict[str, Any]
 
 
@@ -97,7 +97,7 @@ class Receiver:
                 for point in metric.gauge.data_points
             ]
             self.counters += [
-                ReceivedCounter(metric.name, point.as_int, plain(point.attributes))
+                ReceivedCounter(metric.name, point.as_double or point.as_int, plain(point.attributes))
                 for metric in metrics
                 for point in metric.sum.data_points
             ]

@@ -120,8 +120,8 @@ async def make_theirs(store: Store) -> Theirs:
             running, called, lost,
             await admission(scope, 100),
         )  # fmt: skip
-        call_id = await run_calls.begin(scope, another, run_call(made))
-        assert call_id is not None
+        begun = await run_calls.begin(scope, another, run_call(made))
+        assert begun is not None
         await record_usage(scope, made)
     await take_run(store, tenant, another)
     await alter_run(store, tenant, RUN_QUEUE_OVER, run_id)
@@ -132,4 +132,4 @@ async def make_theirs(store: Store) -> Theirs:
         assert await try_claims.settle(scope, lost, 1, LOST, retention_seconds=1)
         with pytest.raises(QuotaExceeded):
             await usage.ensure_quota(scope)
-    return replace(made, call_id=call_id)
+    return replace(made, call_id=begun.id)

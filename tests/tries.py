@@ -97,7 +97,7 @@ async def admission(
         timeout_seconds=120.0,
         retention_seconds=retention_seconds,
         quota_period=await quotas.reserve(scope, tokens),
-        traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01",
+        traceparent=TRACEPARENT,
     )
 
 
@@ -152,6 +152,7 @@ async def alter(store: Store, principal: Principal, what: LiteralString, *ids: U
         await scope.conn.execute(statement, (scope.tenant_id, list(ids)))
 
 
+TRACEPARENT = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
 LEASE_OVER = "lease_until = clock_timestamp() - interval '1 s'"
 QUEUE_OVER = "queue_expires_at = clock_timestamp() - interval '1 s'"
 

@@ -17,7 +17,7 @@ from hango.api.authz import is_admin
 from hango.api.endpoint import Call, Reply, created
 from hango.api.fields import Moment, SearchQuery
 from hango.api.listing import Listing
-from hango.domain import Agent, AuditAction
+from hango.domain import Agent, AuditAction, RunStatus
 from hango.errors import NotFound
 from hango.messages import ToolSpec
 from hango.store import agents, audit, runs, tries
@@ -144,9 +144,10 @@ async def delete_agent(call: Call[Agent, None]) -> None:
         if not await agents.delete(scope, call.target.id):
             raise NotFound
         cancelled = await tries.cancel(scope, agent_id=call.target.id)
-        await runs.cancel(scope, agent_id=call.target.id)
+        cancelled_runs = await runs.cancel(scope, agent_id=call.target.id)
         await audit.record(scope, AuditAction.AGENT_DELETE, "agent", call.target.id, {})
     counting.ended(TryStatus.CANCELLED, cancelled)
+    counting.run_ended(RunStatus.CANCELLED, cancelled_runs)
 
 
 def _changed(wanted: AgentPatch) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from hango.store import context_bases, context_overrides, idempotency_keys, mess
 from hango.store.connection import Scope
 from hango.store.ids import new_id
 from hango.store.messages import NewMessage
+from hango.workers import counting
 
 
 class RunIn(Body):
@@ -105,7 +106,8 @@ async def show_run(call: Call[Run, None, WaitQuery]) -> Reply[RunOut]:
 async def cancel_run(call: Call[Run, None]) -> Reply[RunOut]:
     """A waiting one ends at once; a running one is told to; one that has ended stays as it is."""
     async with call.deps.store.begin(call.principal) as scope:
-        await runs.cancel(scope, run_id=call.target.id)
+        cancelled = await runs.cancel(scope, run_id=call.target.id)
+    counting.run_ended(RunStatus.CANCELLED, cancelled)
     found = await _look(call, call.target.id)
     return Reply(RunOut.of(found), 202 if found.status in OPEN else 200)
 

@@ -128,9 +128,10 @@ async def delete_session(call: Call[Session, None]) -> None:
         if not await sessions.delete(scope, call.target.id):
             raise NotFound
         cancelled = await tries.cancel(scope, session_id=call.target.id)
-        await runs.cancel(scope, session_id=call.target.id)
+        cancelled_runs = await runs.cancel(scope, session_id=call.target.id)
         await audit.record(scope, AuditAction.SESSION_DELETE, "session", call.target.id, {})
     counting.ended(TryStatus.CANCELLED, cancelled)
+    counting.run_ended(RunStatus.CANCELLED, cancelled_runs)
 
 
 async def _check_agent(call: Call[None, SessionIn], agent_id: AgentID) -> None:

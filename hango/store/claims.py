@@ -62,6 +62,7 @@ async def hold_overdue(scope: SystemScope, most: int) -> list[Overdue]:
             reserved=row.reserved,
             called=row.called,
             cancelled=row.cancelled,
+            traceparent=row.traceparent,
         )
         for row in await rows.hold_overdue(scope.conn, most=most)
     ]

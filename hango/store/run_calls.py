@@ -8,7 +8,7 @@ from uuid import UUID
 from hango import __version__
 from hango.domain import BaseID, CallID, Purpose, RunID, SessionID
 from hango.messages import StopReason, Usage
-from hango.runs import CallEnd, NewCall, OpenCall, RunCall, RunError
+from hango.runs import BegunCall, CallEnd, NewCall, OpenCall, RunCall, RunError
 from hango.store import quotas
 from hango.store.connection import Scope
 from hango.store.db import run_calls as rows
@@ -18,7 +18,7 @@ from hango.store.usage import total
 from hango.tries import TryUsage
 
 
-async def begin(scope: Scope, run_id: RunID, new: NewCall) -> CallID | None:
+async def begin(scope: Scope, run_id: RunID, new: NewCall) -> BegunCall | None:
     """Hold the call's tokens and write it down; the run is held by the caller. None while another is under way.
 
     Raises QuotaExceeded.
@@ -47,7 +47,7 @@ async def begin(scope: Scope, run_id: RunID, new: NewCall) -> CallID | None:
     await rows.hold_tokens(
         scope.conn, tenant_id=scope.tenant_id, run_id=run_id, reserved=new.reserved, quota_period=period
     )
-    return call_id
+    return BegunCall(call_id, n)
 
 
 async def settle(scope: Scope, call_id: CallID, ended: CallEnd) -> bool:

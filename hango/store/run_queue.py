@@ -53,6 +53,7 @@ async def hold_overdue(scope: SystemScope, most: int) -> list[OverdueRun]:
             row.attempt,
             row.rescues,
             row.cancelled,
+            row.traceparent,
         )
         for row in await rows.hold_overdue_runs(scope.conn, most=most)
     ]

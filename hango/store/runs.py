@@ -62,17 +62,21 @@ async def refuse_active(scope: Scope, session_id: UUID) -> None:
 
 async def cancel(
     scope: Scope, *, run_id: UUID | None = None, session_id: UUID | None = None, agent_id: UUID | None = None
-) -> None:
-    """Cancel the runs of one of these that have not ended: those that wait at once, those that run by their worker."""
+) -> int:
+    """Cancel the runs of one of these that have not ended: those that wait at once, those that run by their worker.
+
+    Returns how many have ended with it.
+    """
     assert sum(one is not None for one in (run_id, session_id, agent_id)) == 1
     found = await rows.hold_open_runs(
         scope.conn, tenant_id=scope.tenant_id, id=run_id, session_id=session_id, agent_id=agent_id
     )
-    for row in found:
-        if row.status == RunStatus.QUEUED:
-            await end(scope, RunID(row.id), None, RunStatus.CANCELLED, error=RunError.CANCELLED)
+    waiting = [RunID(row.id) for row in found if row.status == RunStatus.QUEUED]
+    for one in waiting:
+        await end(scope, one, None, RunStatus.CANCELLED, error=RunError.CANCELLED)
     if running := [row.id for row in found if row.status == RunStatus.RUNNING]:
         await rows.request_run_cancel(scope.conn, tenant_id=scope.tenant_id, ids=running)
+    return len(waiting)
 
 
 async def end(

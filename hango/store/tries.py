@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from hango import jsontext
-from hango.domain import BaseID, BatchID, SessionID, TryID, UserID
+from hango.domain import AuditAction, BaseID, BatchID, Purpose, SessionID, TryID, UserID
 from hango.errors import NotFound
 from hango.messages import StopReason, Usage
 from hango.store.connection import Scope, one
@@ -21,6 +22,9 @@ from hango.store.pages import DEFAULT_LIMIT, Page, id_of, page
 from hango.tries import Admission, Changes, NewRequest, Texts, Try, TryError, TryStatus, TryUsage
 
 _Row = rows.GetTryRow | rows.ListTriesRow | batch_rows.ListBatchTriesRow
+
+# How many have ended: tries, and previews of summaries, which wait in their queue.
+Ended = Counter[Purpose]
 
 _changes = msgspec.json.Decoder(Changes)
 _texts = msgspec.json.Decoder(Texts)
@@ -87,6 +91,8 @@ async def create(
         user_id=scope.user_id,
         ids=[new_id() for _ in ids],
         target_ids=ids,
+        actions=[_audited(request)[0] for request, _ in every],
+        target_kinds=[_audited(request)[1] for request, _ in every],
         details=[jsontext.dumps(_detail(session_id, request)) for request, _ in every],
     )
     return ids
@@ -137,10 +143,10 @@ async def cancel(
     batch_id: UUID | None = None,
     session_id: UUID | None = None,
     agent_id: UUID | None = None,
-) -> int:
+) -> Ended:
     """Cancel the tries of one of these that have not ended: those that wait at once, those that run by their worker.
 
-    Returns how many have ended with it.
+    Returns those that have ended with it.
     """
     assert sum(one is not None for one in (try_id, batch_id, session_id, agent_id)) == 1
     found = await rows.hold_open_tries(
@@ -155,11 +161,11 @@ async def cancel(
     running = [row.id for row in found if row.status == TryStatus.RUNNING]
     if running:
         await rows.request_cancel(scope.conn, tenant_id=scope.tenant_id, ids=running)
-    return await end_waiting(scope, waiting, TryStatus.CANCELLED, TryError.CANCELLED) if waiting else 0
+    return await end_waiting(scope, waiting, TryStatus.CANCELLED, TryError.CANCELLED) if waiting else Counter()
 
 
-async def end_waiting(scope: Scope, ids: Sequence[UUID], status: TryStatus, error: TryError) -> int:
-    """The end of tries that no worker has: nothing is billed. Returns how many."""
+async def end_waiting(scope: Scope, ids: Sequence[UUID], status: TryStatus, error: TryError) -> Ended:
+    """The end of tries that no worker has: nothing is billed."""
     ended = await rows.end_uncalled(
         scope.conn,
         tenant_id=scope.tenant_id,
@@ -170,13 +176,13 @@ async def end_waiting(scope: Scope, ids: Sequence[UUID], status: TryStatus, erro
         ids=ids,
         audit_ids=[new_id() for _ in ids],
     )
-    return len(ended)
+    return Counter(Purpose(row.purpose) for row in ended)
 
 
-async def expire(scope: Scope, most: int) -> int:
-    """The end of up to `most` tries that waited for too long: nothing is billed. Returns how many."""
+async def expire(scope: Scope, most: int) -> Ended:
+    """The end of up to `most` tries that waited for too long: nothing is billed."""
     ids = await rows.hold_expired(scope.conn, tenant_id=scope.tenant_id, most=most)
-    return await end_waiting(scope, ids, TryStatus.EXPIRED, TryError.QUEUE_EXPIRED) if ids else 0
+    return await end_waiting(scope, ids, TryStatus.EXPIRED, TryError.QUEUE_EXPIRED) if ids else Counter()
 
 
 async def _find(
@@ -203,8 +209,17 @@ def _text(value: Changes | Texts) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def _audited(request: NewRequest) -> tuple[AuditAction, str]:
+    """The action of its acceptance, and the kind of thing that was accepted."""
+    if request.through_seq is None:
+        return AuditAction.CONTEXT_TRY, "try"
+    return AuditAction.SUMMARY_PREVIEW, "summary_preview"
+
+
 def _detail(session_id: UUID, request: NewRequest) -> Mapping[str, Any]:
     """For the audit log: ids alone."""
+    if request.through_seq is not None:
+        return {"session_id": str(session_id), "through_seq": request.through_seq, "model": request.model}
     return {
         "session_id": str(session_id),
         "excluded": request.changes.exclude,

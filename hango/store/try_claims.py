@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from uuid import UUID
 
-from hango.domain import BaseID, TryID
+from hango.domain import BaseID, Purpose, TryID
 from hango.messages import Usage
 from hango.store.connection import Scope
 from hango.store.db import tries as rows
@@ -115,8 +115,8 @@ async def correct_lost(scope: Scope, try_id: TryID, attempt: int, usage: TryUsag
     return done is not None
 
 
-async def end_uncalled(scope: Scope, try_id: TryID, attempt: int, status: TryStatus, error: TryError) -> bool:
-    """The end of a claimed try whose call never began: nothing is billed."""
+async def end_uncalled(scope: Scope, try_id: TryID, attempt: int, status: TryStatus, error: TryError) -> Purpose | None:
+    """The end of a claimed try whose call never began: nothing is billed. Returns what it was for, None for no end."""
     ended = await rows.end_uncalled(
         scope.conn,
         tenant_id=scope.tenant_id,
@@ -127,7 +127,7 @@ async def end_uncalled(scope: Scope, try_id: TryID, attempt: int, status: TrySta
         ids=[try_id],
         audit_ids=[new_id()],
     )
-    return bool(ended)
+    return Purpose(ended[0].purpose) if ended else None
 
 
 async def defer(scope: Scope, try_id: TryID, attempt: int, delay_seconds: float) -> bool:

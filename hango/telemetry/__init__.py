@@ -125,6 +125,11 @@ class Seen:
         if self._span is not None and content_allowed(principal):
             self._span.set_attribute(attr, write())
 
+    def become(self, name: Span) -> None:
+        """Another name, of a span whose kind shows only while it is open."""
+        if self._span is not None:
+            self._span.update_name(name.value)
+
     def happened(self, event: Event, attrs: Mapping[Attr, Value]) -> None:
         if self._span is not None:
             self._span.add_event(event, _all_plain(attrs))
@@ -251,7 +256,7 @@ def gauge(name: Metric, value: float, attrs: Mapping[Attr, Value]) -> None:
         _State.exporters.gauges[name].set(value, _all_plain(attrs))
 
 
-def count(name: Metric, attrs: Mapping[Attr, Value], *, by: int = 1) -> None:
+def count(name: Metric, attrs: Mapping[Attr, Value], *, by: float = 1) -> None:
     """Say that something happened, once or more often."""
     if _State.exporters is not None:
         _State.exporters.counters[name].add(by, _all_plain(attrs))

@@ -14,12 +14,15 @@ from hango.telemetry.names import Attr, Name, Value
 
 class Operation(StrEnum):
     CHAT = "chat"
+    TOOL = "execute_tool"
 
 
 class Observation(StrEnum):
     """What Langfuse takes a span for."""
 
     GENERATION = "generation"
+    TOOL = "tool"
+    AGENT = "agent"
 
 
 class Figure(StrEnum):
@@ -29,6 +32,7 @@ class Figure(StrEnum):
     OUTPUT = "output"
     CACHE_READ = "cache_read_input_tokens"
     CACHE_WRITE = "cache_creation_input_tokens"
+    TOTAL = "total"  # of a cost
 
 
 _HEAVY: Final = frozenset({"image", "document"})  # megabytes, which nobody reads in a trace
@@ -65,6 +69,14 @@ def of_usage(usage: Usage) -> dict[Attr, Value]:
         Attr.CACHE_WRITE_TOKENS: usage.cache_write_tokens,
         Attr.LANGFUSE_USAGE: figures,
     }
+
+
+def of_cost(usd: float | None) -> dict[Attr, Value]:
+    return {} if usd is None else {Attr.COST: usd, Attr.LANGFUSE_COST: {Figure.TOTAL: usd}}
+
+
+def of_tool(tool: Name) -> dict[Attr, Value]:
+    return {Attr.OPERATION: Operation.TOOL, Attr.TOOL_NAME: tool, Attr.LANGFUSE_TYPE: Observation.TOOL}
 
 
 def system_json(system: Sequence[SystemText]) -> str:

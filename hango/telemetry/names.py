@@ -16,7 +16,7 @@ from hango.domain import PartID
 Name = NewType("Name", str)  # of a provider or a model: what an operator or an agent's maker calls it
 
 # A part id is a name. Figures by name are written as one JSON object.
-Value = bool | int | float | StrEnum | UUID | PartID | Name | tuple[StrEnum, ...] | Mapping[StrEnum, int]
+Value = bool | int | float | StrEnum | UUID | PartID | Name | tuple[StrEnum, ...] | Mapping[StrEnum, int | float]
 
 
 class Span(StrEnum):
@@ -24,6 +24,7 @@ class Span(StrEnum):
 
     CONTEXT_INSPECT = "agent.context_inspect"  # one inspect or preview: assembly, snapshot, counting
     CONTEXT_TRY = "context_try"  # one claim of a try in a worker, a part of the trace that asked for it
+    SUMMARY_PREVIEW = "summary_preview"  # as of a try, of the preview of a summary
     RUN = "run"  # one claim of a run in a worker, a part of the trace that asked for it
     TURN = "run.turn"  # one model call of a run's own conversation, with what is written down around it
     TOOL = "execute_tool"  # one call of a built-in tool; the tool's name follows it
@@ -56,7 +57,7 @@ class Attr(StrEnum):
     HTTP_METHOD = "http.request.method"
     HTTP_ROUTE = "http.route"  # the template: an address may hold a file's path
     HTTP_STATUS = "http.response.status_code"
-    ERROR_TYPE = "error.type"  # the class of an exception, never its text; of a try the code of its error
+    ERROR_TYPE = "error.type"  # the class of an exception, never its text; of a try or run the code of its error
     SESSION_ID = "hango.session.id"
     TRY_ID = "hango.try.id"
     TRY = "hango.context.try"  # on a model call: it was one of a try
@@ -66,7 +67,9 @@ class Attr(StrEnum):
     RUN_ID = "hango.run.id"
     RUN_ATTEMPT = "hango.run.attempt"
     RUN_STATUS = "hango.run.status"
-    PURPOSE = "hango.run.purpose"  # of a model call: run, subagent, summary
+    RUN_CALL = "hango.run.call"  # which call of its run a model call is: the n of GET /v1/runs/{id}/calls/{n}/context
+    PURPOSE = "hango.call.purpose"  # of a model call: run, subagent, summary, context_try
+    COST = "hango.call.cost_usd"  # as it is billed; missing where nobody knows the price
     TOOL_NAME = "gen_ai.tool.name"
     OVERRIDES = "hango.context.overrides"
     EXCLUDED_TOKENS = "hango.context.excluded_tokens"
@@ -79,8 +82,10 @@ class Attr(StrEnum):
     OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
     CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
     CACHE_WRITE_TOKENS = "gen_ai.usage.cache_write.input_tokens"
+    TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105  input, output, cache_read, cache_write: apart from each other
     LANGFUSE_TYPE = "langfuse.observation.type"
     LANGFUSE_USAGE = "langfuse.observation.usage_details"
+    LANGFUSE_COST = "langfuse.observation.cost_details"
 
 
 class Content(StrEnum):
@@ -99,9 +104,12 @@ class Metric(StrEnum):
     TRY_CALL = "hango.context.try.call.duration"
     TRY_RECONCILED = "hango.context.try.reconciled"
     TRY_DRIFT = "hango.context.try.drift"
+    SUMMARY_PREVIEW = "hango.summary.preview"
     RUN = "hango.run"
     RUN_CALL = "hango.run.call.duration"
     CACHE_READ_RATIO = "hango.cache.read_ratio"
+    TOKENS = "hango.usage.tokens"
+    COST = "hango.usage.cost"
     POISON = "hango.queue.poison"
 
 
@@ -153,7 +161,8 @@ GAUGES: Mapping[Metric, Gauge] = {
     ),
     Metric.CACHE_READ_RATIO: Gauge(
         unit="1",
-        meaning="Share of a run's input tokens that its provider read from its cache, at the last call.",
+        meaning="Share of the input tokens that a provider read from its cache, by model: at the last call of a run's"
+        " own conversation whose usage the provider told.",
     ),
     Metric.TRY_DRIFT: Gauge(
         unit="{thing}",
@@ -172,9 +181,20 @@ class Counter:
 COUNTERS: Mapping[Metric, Counter] = {
     Metric.TRY: Counter(unit="{try}", meaning="Tries that ended, by outcome."),
     Metric.TRY_RECONCILED: Counter(
-        unit="{try}", meaning="Tries that no worker looked after, by what was done with them."
+        unit="{job}",
+        meaning="Jobs that no worker looked after, by what was done with them: tries and previews of summaries, and of"
+        " runs those that somebody was rung for.",
     ),
+    Metric.SUMMARY_PREVIEW: Counter(unit="{preview}", meaning="Previews of summaries that ended, by outcome."),
     Metric.RUN: Counter(unit="{run}", meaning="Runs that ended, by status."),
+    Metric.TOKENS: Counter(
+        unit="{token}",
+        meaning="Tokens that model calls were billed at, by purpose, model and type. What a lost call is billed at is"
+        " missing.",
+    ),
+    Metric.COST: Counter(
+        unit="{USD}", meaning="US dollars that model calls cost, by purpose and model; as of the tokens."
+    ),
     Metric.POISON: Counter(
         unit="{message}", meaning="Messages in Redis that no hango of this version wrote; they were dropped."
     ),

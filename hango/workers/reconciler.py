@@ -13,12 +13,12 @@ from typing import Final
 
 from hango import logs
 from hango.chain.deps import Deps
-from hango.domain import Principal
+from hango.domain import Principal, Purpose
 from hango.errors import Unavailable
 from hango.logs import Log
 from hango.store import claims, retention, run_queue, tries, try_claims
 from hango.store.connection import Scope
-from hango.tries import Overdue, TryError, TryStatus
+from hango.tries import ClaimedRequest, Overdue, TryError, TryStatus
 from hango.workers import counting, run_reconciler
 from hango.workers.alone import alone
 from hango.workers.counting import Drift, Reconciled
@@ -34,7 +34,7 @@ PURGE_SECONDS: Final = 3600.0
 MARGIN_SECONDS: Final = 60.0
 
 STATUS: Final = {
-    Reconciled.EXPIRED: TryStatus.EXPIRED,
+    Reconciled.RESCUED: TryStatus.QUEUED,
     Reconciled.CANCELLED: TryStatus.CANCELLED,
     Reconciled.FAILED: TryStatus.FAILED,
     Reconciled.LOST: TryStatus.LOST,
@@ -113,7 +113,8 @@ class Reconciler:
     async def _sweep(self) -> bool:
         """One transaction of it; whether there is more to do. Nothing, while another process does it."""
         done: Counter[Reconciled] = Counter()
-        gone: list[Overdue] = []
+        taken: list[tuple[Overdue, Purpose, Reconciled]] = []
+        ended: Counter[tuple[TryStatus, Purpose]] = Counter()
         full = False
         async with self._deps.store.system() as scope:
             if not await claims.hold_reconciler(scope):
@@ -122,27 +123,33 @@ class Reconciler:
                 async with alone(scope.ping, tenant):
                     async with scope.attempt_as(tenant) as own:
                         expired = await tries.expire(own, BATCH)
-                    done[Reconciled.EXPIRED] += expired
-                    full = full or expired >= BATCH
+                    done[Reconciled.EXPIRED] += expired.total()
+                    ended.update({(TryStatus.EXPIRED, purpose): number for purpose, number in expired.items()})
+                    full = full or expired.total() >= BATCH
             overdue = await claims.hold_overdue(scope, BATCH)
             for one in overdue:
                 async with alone(scope.ping, one.principal, try_id=one.id):
                     async with scope.attempt_as(one.principal) as own:
-                        kind = await self._take_over(own, one)
+                        wanted = await _request(own, one)
+                        kind = await self._take_over(own, one, wanted)
                     done[kind] += 1
-                    gone += [one] if kind is Reconciled.LOST else []
-        for one in gone:
-            logs.error(Log.TRY_LOST, tenant_id=one.principal.tenant_id, try_id=one.id)
+                    taken.append((one, wanted.purpose, kind))
+        for one, purpose, kind in taken:
+            counting.taken_over(one, purpose, STATUS[kind])
+            if kind is Reconciled.LOST:
+                logs.error(Log.TRY_LOST, tenant_id=one.principal.tenant_id, try_id=one.id)
+            if kind is not Reconciled.RESCUED:
+                ended[STATUS[kind], purpose] += 1
         for kind, number in done.items():
             counting.reconciled(kind, number)
-            if kind in STATUS:
-                counting.ended(STATUS[kind], number)
+        for (status, purpose), number in ended.items():
+            counting.ended(status, {purpose: number})
         return (full or len(overdue) >= BATCH) and done.total() > 0
 
-    async def _take_over(self, scope: Scope, one: Overdue) -> Reconciled:
+    async def _take_over(self, scope: Scope, one: Overdue, wanted: ClaimedRequest) -> Reconciled:
         """Of a try whose worker fell silent: another may have it, or it ends here."""
         if one.called:
-            await self._lose(scope, one)
+            await self._lose(scope, one, wanted)
             return Reconciled.LOST
         if one.cancelled:
             await try_claims.end_uncalled(scope, one.id, one.attempt, TryStatus.CANCELLED, TryError.CANCELLED)
@@ -152,10 +159,8 @@ class Reconciler:
         await try_claims.end_uncalled(scope, one.id, one.attempt, TryStatus.FAILED, TryError.WORKER_LOST)
         return Reconciled.FAILED
 
-    async def _lose(self, scope: Scope, one: Overdue) -> None:
+    async def _lose(self, scope: Scope, one: Overdue, wanted: ClaimedRequest) -> None:
         """Nobody knows what came of the call: it is billed by its estimate, which a late answer still corrects."""
-        wanted = await try_claims.request(scope, one.request_id)
-        assert wanted is not None, "a request is there as long as one of its tries is"
         provider = wanted.model.partition("/")[0]
         terms = Terms(
             model=wanted.model,
@@ -174,6 +179,12 @@ class Reconciler:
 
     def _begin(self, step: Callable[[], Awaitable[None]], seconds: float, *, first: float) -> asyncio.Task[None]:
         return asyncio.create_task(_every(step, seconds, first), name=f"reconciler: {step.__name__}")
+
+
+async def _request(scope: Scope, one: Overdue) -> ClaimedRequest:
+    wanted = await try_claims.request(scope, one.request_id)
+    assert wanted is not None, "a request is there as long as one of its tries is"
+    return wanted
 
 
 async def _every(step: Callable[[], Awaitable[None]], seconds: float, first: float) -> None:

@@ -17,11 +17,12 @@ from hango.chain.calls import Conversation, NextCall
 from hango.domain import CallID, Purpose, RunStatus
 from hango.errors import HangoError, Invalid, NotFound, ProviderFailed, ProviderTimeout, QuotaExceeded, Unavailable
 from hango.messages import MessageRole, Response
-from hango.runs import CallEnd, RunError
+from hango.runs import BegunCall, CallEnd, RunError
 from hango.store import context_bases, run_calls, run_claims
 from hango.store.connection import Scope
 from hango.telemetry import Attr, Metric
 from hango.telemetry.names import Value
+from hango.tries import TryUsage
 from hango.workers import calls, counting
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
 from hango.workers.run_steps import append, named_tools
@@ -72,25 +73,25 @@ async def make(running: Running, planned: NextCall, purpose: Purpose, after: Aft
     """
     for deferral in range(MOST_DEFERRALS + 1):
         running.check_time()
-        call_id, terms = await _begin(running, planned, purpose)
+        begun, terms = await _begin(running, planned, purpose)
         try:
-            response = await _answer(running, planned, purpose)
+            response = await _answer(running, planned, purpose, begun, terms)
         except (ProviderFailed, ProviderTimeout, Ended) as error:
-            await _settle_failure(running, call_id, terms, error)
+            counting.billed(planned.model, purpose, await _settle_failure(running, begun.id, terms, error))
             seconds = delay(error, deferral + 1)
             if seconds is None or deferral == MOST_DEFERRALS:
                 raise _stop(running, error) from None
             await _rest(running, seconds)
             continue
-        await _settle(running, call_id, terms, response, after)
-        if response.usage_known:
+        counting.billed(planned.model, purpose, await _settle(running, begun.id, terms, response, after))
+        if purpose is Purpose.RUN and response.usage_known:
             counting.cached(planned.model, response.usage)
         await _learn(running, planned, response)
         return response
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple[CallID, Terms]:
+async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple[BegunCall, Terms]:
     deps, claimed, settings = running.deps, running.claimed, running.deps.settings
     state = planned.drafted.state
     async with deps.store.begin(claimed.principal) as scope:
@@ -102,10 +103,10 @@ async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple
         base_id = await context_bases.find_or_create(scope, planned.base)
         new = planning.new_call(planned, base_id, purpose)
         try:
-            call_id = await run_calls.begin(scope, claimed.id, new)
+            begun = await run_calls.begin(scope, claimed.id, new)
         except QuotaExceeded:
             raise Stop(RunStatus.FAILED, error=RunError.QUOTA_EXCEEDED) from None
-        if call_id is None:  # one that a worker left open: the reconciler ends this run
+        if begun is None:  # one that a worker left open: the reconciler ends this run
             raise LetGo
     terms = Terms(
         model=new.model,
@@ -114,17 +115,19 @@ async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple
         priced=deps.providers.is_priced(state.agent.provider),
         cache_ttl=state.agent.cache.ttl,
     )
-    return call_id, terms
+    return begun, terms
 
 
-async def _answer(running: Running, planned: NextCall, purpose: Purpose) -> Response:
+async def _answer(running: Running, planned: NextCall, purpose: Purpose, begun: BegunCall, terms: Terms) -> Response:
     provider = planned.drafted.state.agent.provider
     completer = running.deps.providers.completer(provider)
     assert completer is not None, "a request is sendable only with its provider's key"
     seconds = min(running.seconds_left, MOST_CALL_SECONDS)
-    prompt = calls.Prompt(running.claimed.principal, provider, planned.request, completer, seconds)
+    prompt = calls.Prompt(running.claimed.principal, provider, planned.request, completer, seconds, terms)
     new, size = planned.drafted.draft, planned.drafted.draft.size
     attrs: dict[Attr, Value] = {
+        Attr.RUN_ID: running.claimed.id,
+        Attr.RUN_CALL: begun.n,
         Attr.PURPOSE: purpose,
         Attr.OVERRIDES: sum(mark.override is not None for mark in new.marks.values()),
         Attr.EXCLUDED_TOKENS: 0 if size is None else size.before - size.after,
@@ -132,7 +135,7 @@ async def _answer(running: Running, planned: NextCall, purpose: Purpose) -> Resp
     return await calls.send(prompt, running.held.ending, attrs, seconds=Metric.RUN_CALL)
 
 
-async def _settle(running: Running, call_id: CallID, terms: Terms, response: Response, after: After) -> None:
+async def _settle(running: Running, call_id: CallID, terms: Terms, response: Response, after: After) -> TryUsage:
     """The bill and the answer together, through a short absence of PostgreSQL. Raises LetGo when that is not for us."""
     ended = answered(response, terms)
     end = CallEnd(ended.usage, stop_reason=response.stop_reason, provider_request_id=response.request_id)
@@ -145,9 +148,10 @@ async def _settle(running: Running, call_id: CallID, terms: Terms, response: Res
             await after(scope, response)
 
     await _insist(running, write)
+    return ended.usage
 
 
-async def _settle_failure(running: Running, call_id: CallID, terms: Terms, error: Exception) -> None:
+async def _settle_failure(running: Running, call_id: CallID, terms: Terms, error: Exception) -> TryUsage:
     if isinstance(error, Ended) and error.why is Ending.GIVEN_UP:
         raise LetGo
     ended = unanswered(error, terms)
@@ -165,6 +169,7 @@ async def _settle_failure(running: Running, call_id: CallID, terms: Terms, error
             raise LetGo
 
     await _insist(running, write)
+    return ended.usage
 
 
 async def _insist(running: Running, write: Callable[[Scope], Awaitable[None]]) -> None:

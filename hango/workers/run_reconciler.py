@@ -24,6 +24,7 @@ async def sweep(deps: Deps, most: int) -> bool:
     """One transaction of it; whether there is more to do. Nothing, while another process does it."""
     ended: Counter[RunStatus] = Counter()
     lost: list[OverdueRun] = []
+    taken: list[tuple[OverdueRun, RunStatus]] = []
     async with deps.store.system() as scope:
         if not await claims.hold_reconciler(scope):
             return False
@@ -42,7 +43,10 @@ async def sweep(deps: Deps, most: int) -> bool:
                     if is_lost:
                         await runs.end(own, one.id, one.attempt, status, error=RunError.WORKER_LOST)
                 ended[status] += 1
+                taken.append((one, status))
                 lost += [one] if is_lost else []
+    for one, status in taken:
+        counting.run_taken_over(one, status)
     for one in lost:
         logs.error(Log.RUN_LOST, tenant_id=one.principal.tenant_id, run_id=one.id)
     for status, number in ended.items():

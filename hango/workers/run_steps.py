@@ -18,7 +18,7 @@ from hango.store import messages, run_calls, run_claims, runs
 from hango.store.connection import Scope
 from hango.store.messages import NewMessage
 from hango.workers import counting
-from hango.workers.running import LetGo, Running
+from hango.workers.running import Over, Running
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ async def next_step(running: Running, conversation: Conversation) -> Step:
 async def carry_out(running: Running, conversation: Conversation, step: Step, tools: Mapping[str, ToolSpec]) -> None:
     """Carry out the built-in calls of a message and append their results, in one transaction.
 
-    Raises LetGo when the client has to answer the others: the run has ended then.
+    Raises Over when the client has to answer the others.
     """
     running.check_time()
     async with running.deps.store.begin(running.claimed.principal) as scope:
@@ -59,8 +59,9 @@ async def carry_out(running: Running, conversation: Conversation, step: Step, to
         for block in step.next.calls:
             outcome = running.answers.get(call_key(step.seq, block))
             if outcome is None:
-                with counting.tool(block.view.name or "", tools):
+                with counting.tool(block.view.name or "", tools) as seen:
                     outcome = await run_tool(place, block, tools)
+                    counting.tool_ended(seen, outcome)
             skill = outcome.skill or skill
             results.append(tool_result(block.view.id or "", outcome.text, is_error=outcome.is_error))
         await append(scope, running, conversation, MessageRole.USER, results)
@@ -72,14 +73,7 @@ async def carry_out(running: Running, conversation: Conversation, step: Step, to
     if not conversation.is_child:  # what a subagent loads is its own
         running.skill = skill
     if step.next.clients:
-        raise LetGo
-
-
-async def require_action(running: Running, step: Step) -> None:
-    """The run ends until the client has answered its calls."""
-    async with running.deps.store.begin(running.claimed.principal) as scope:
-        await running.hold(scope)
-        await _end_for_client(running, scope, step.stop_reason)
+        raise Over(RunStatus.REQUIRES_ACTION)
 
 
 async def append(

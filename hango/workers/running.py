@@ -29,6 +29,14 @@ class Stop(Exception):
         self.error = error
 
 
+class Over(Exception):
+    """The run has ended, and that is written down."""
+
+    def __init__(self, status: RunStatus) -> None:
+        super().__init__(status.value)
+        self.status = status
+
+
 class LetGo(Exception):
     """The claim is no longer in force: nothing more may be written."""
 

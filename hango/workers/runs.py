@@ -22,13 +22,13 @@ from hango.logs import Log
 from hango.messages import Block, MessageRole, StopReason, read_content, text_block
 from hango.runs import ClaimedRun, RunError
 from hango.store import messages, run_claims, runs
-from hango.telemetry import Span
+from hango.telemetry import Attr, Seen, Span
 from hango.workers import counting, run_calls, run_steps, run_summaries
 from hango.workers.absences import again
 from hango.workers.held import Held
 from hango.workers.outcomes import Ended, Ending
 from hango.workers.run_ends import lose_call
-from hango.workers.running import Leaving, LetGo, Running, Stop
+from hango.workers.running import Leaving, LetGo, Over, Running, Stop
 
 
 async def see_through(deps: Deps, held: Held[ClaimedRun]) -> None:
@@ -36,16 +36,22 @@ async def see_through(deps: Deps, held: Held[ClaimedRun]) -> None:
     claimed, seconds = held.claimed, deps.settings.context_try_lease
     with telemetry.job_span(Span.RUN, claimed.traceparent, counting.of_run(claimed)) as seen:
         try:
-            ended = await again(held, seconds, partial(_to_its_end, deps, held))
+            ended = await again(held, seconds, partial(_to_its_end, deps, held, seen))
             await again(held, seconds, partial(_write_end, deps, claimed, ended))
-            seen.set_all(counting.of_run_end(ended.status, ended.error))
-            counting.run_ended(ended.status)
+            _tell(seen, ended.status, ended.error)
+        except Over as over:
+            _tell(seen, over.status, None)
         except LetGo:
             return
         except Leaving:
             await _give_back(deps, claimed)
         except HangoError as error:
             _log(Log.UNAVAILABLE, error, claimed)
+
+
+def _tell(seen: Seen, status: RunStatus, error: RunError | None) -> None:
+    seen.set_all(counting.of_run_end(status, error))
+    counting.run_ended(status)
 
 
 async def _write_end(deps: Deps, claimed: ClaimedRun, ended: Stop) -> None:
@@ -68,10 +74,11 @@ async def _give_back(deps: Deps, claimed: ClaimedRun) -> None:
         _log(Log.UNAVAILABLE, error, claimed)
 
 
-async def _to_its_end(deps: Deps, held: Held[ClaimedRun]) -> Stop:
-    """Raises LetGo, Leaving, Unavailable."""
+async def _to_its_end(deps: Deps, held: Held[ClaimedRun], seen: Seen) -> Stop:
+    """Raises Over, LetGo, Leaving, Unavailable."""
     try:
         running = await _begin(deps, held)
+        seen.set(Attr.SESSION_ID, running.state.session_id)
         return await _converse(running, Conversation(running.state.session_id))
     except Stop as ended:
         return ended
@@ -81,7 +88,7 @@ async def _to_its_end(deps: Deps, held: Held[ClaimedRun]) -> Stop:
         if ended.why is Ending.GIVEN_UP:
             raise LetGo from None
         return Stop(RunStatus.CANCELLED, error=RunError.CANCELLED)
-    except (LetGo, Leaving, Unavailable):
+    except (Over, LetGo, Leaving, Unavailable):
         raise
     except Exception as error:
         _log(Log.UNEXPECTED, error, held.claimed)
@@ -98,7 +105,7 @@ async def _begin(deps: Deps, held: Held[ClaimedRun]) -> Running:
 
 
 async def _converse(running: Running, conversation: Conversation) -> Stop:
-    """Calls and tools in turn until the model stops. Raises Stop, LetGo, Leaving, Ended."""
+    """Calls and tools in turn until the model stops. Raises Stop, Over, LetGo, Leaving, Ended."""
     while True:
         if running.held.leaving.done():
             raise Leaving
@@ -114,8 +121,10 @@ async def _converse(running: Running, conversation: Conversation) -> Stop:
         for block in step.next.calls:
             # A task that an override or a skill leaves out starts nothing: its result says so.
             if block.view.name == TASK.name and TASK.name in tools:
-                with counting.tool(TASK.name, tools):
-                    running.answers[run_steps.call_key(step.seq, block)] = await _delegate(running, step.seq, block)
+                with counting.tool(TASK.name, tools) as seen:
+                    outcome = await _delegate(running, step.seq, block)
+                    counting.tool_ended(seen, outcome)
+                running.answers[run_steps.call_key(step.seq, block)] = outcome
         await run_steps.carry_out(running, conversation, step, tools)
 
 

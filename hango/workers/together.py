@@ -107,7 +107,7 @@ class Together:
         completer = self._deps.providers.completer(prepared.provider)
         if completer is None:  # the API has its key, or it would not have accepted the try
             return NoProviderKey(prepared.provider)
-        return Ready(prepared, completer, self._terms(claimed, wanted, prepared))
+        return Ready(prepared, completer, self._terms(claimed, wanted, prepared), wanted.purpose)
 
     def _terms(self, claimed: Claimed, wanted: ClaimedRequest, prepared: Prepared) -> Terms:
         return Terms(

@@ -14,6 +14,7 @@ from typing import TypeVar
 from hango import logs, telemetry
 from hango.chain.deps import Deps
 from hango.chain.tries import ContextChanged
+from hango.domain import Purpose
 from hango.errors import ProviderFailed, ProviderTimeout, Unavailable
 from hango.logs import Log
 from hango.store import try_claims
@@ -47,11 +48,13 @@ async def see_through(deps: Deps, together: Together, held: Held[Claimed]) -> fl
     Raises nothing; when it is cancelled, nothing is settled.
     """
     claimed = held.claimed
-    counting.claimed(claimed)
+    waited = counting.waited(claimed)
     with telemetry.job_span(Span.CONTEXT_TRY, claimed.traceparent, counting.of_claim(claimed)) as seen:
         ready = await _mark(deps, together, claimed, seen)
         if ready is None:
             return None
+        _name(seen, ready.purpose)
+        counting.claimed(claimed, ready.purpose, waited)
         try:
             response = await calls.call(held, ready)
         except Exception as error:
@@ -116,18 +119,29 @@ async def _without_answer(
 async def _settle(deps: Deps, together: Together, outcome: Outcome, seen: Seen) -> None:
     """Write down how a call ended, through an absence of PostgreSQL; nothing, when that is not for this claim to do."""
     if await _insist(deps, outcome.claimed, lambda: together.settle(outcome)):
-        seen.set_all(counting.of_end(outcome.settlement.status, outcome.settlement.error))
-        counting.ended(outcome.settlement.status)
+        _tell(seen, outcome.ready.purpose, outcome.settlement.status, outcome.settlement.error)
+        counting.billed(outcome.ready.prepared.model, outcome.ready.purpose, outcome.settlement.usage)
 
 
 async def _end_uncalled(deps: Deps, claimed: Claimed, status: TryStatus, error: TryError, seen: Seen) -> None:
-    async def write() -> bool:
+    async def write() -> Purpose | None:
         async with deps.store.begin(claimed.principal) as scope:
             return await try_claims.end_uncalled(scope, claimed.id, claimed.attempt, status, error)
 
-    if await _insist(deps, claimed, write):
-        seen.set_all(counting.of_end(status, error))
-        counting.ended(status)
+    if (purpose := await _insist(deps, claimed, write)) is not None:
+        _name(seen, purpose)
+        _tell(seen, purpose, status, error)
+
+
+def _name(seen: Seen, purpose: Purpose) -> None:
+    """What was claimed shows when its request is read."""
+    if purpose is Purpose.SUMMARY:
+        seen.become(Span.SUMMARY_PREVIEW)
+
+
+def _tell(seen: Seen, purpose: Purpose, status: TryStatus, error: TryError | None) -> None:
+    seen.set_all(counting.of_end(status, error))
+    counting.ended(status, {purpose: 1})
 
 
 async def _defer(deps: Deps, claimed: Claimed, seconds: float) -> Deferral | None:

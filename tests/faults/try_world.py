@@ -238,9 +238,10 @@ class World:
 
         async def end() -> bool:
             async with self._store.begin(claim.claimed.principal) as scope:
-                return await try_claims.end_uncalled(
+                ended = await try_claims.end_uncalled(
                     scope, claim.id, claim.claimed.attempt, TryStatus.CANCELLED, TryError.CANCELLED
                 )
+                return ended is not None
 
         return self._run(end())
 

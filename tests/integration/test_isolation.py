@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -201,13 +202,13 @@ CASES: dict[str, Case] = {
     "tenants.get": Case(own_tenant, True),
     "tenants.update": Case(update_own_tenant, True),
     "token_factors.learn": Case(learn_factor, None),
-    "tries.cancel": Case(lambda s, t: tries.cancel(s, session_id=t.session.id), 0),
+    "tries.cancel": Case(lambda s, t: tries.cancel(s, session_id=t.session.id), Counter()),
     "tries.count_outstanding": Case(lambda s, t: tries.count_outstanding(s), 0),
     "tries.create": Case(create_tries, StatementRefused),
     "tries.end_waiting": Case(
-        lambda s, t: tries.end_waiting(s, [t.waiting], TryStatus.EXPIRED, TryError.QUEUE_EXPIRED), 0
+        lambda s, t: tries.end_waiting(s, [t.waiting], TryStatus.EXPIRED, TryError.QUEUE_EXPIRED), Counter()
     ),
-    "tries.expire": Case(lambda s, t: tries.expire(s, 9), 0),
+    "tries.expire": Case(lambda s, t: tries.expire(s, 9), Counter()),
     "tries.get": Case(lambda s, t: tries.get(s, t.called), None),
     "tries.get_preview": Case(lambda s, t: tries.get_preview(s, t.waiting), None),
     "tries.hold_session": Case(lambda s, t: tries.hold_session(s, t.session.id), NotFound),
@@ -222,7 +223,7 @@ CASES: dict[str, Case] = {
     "try_claims.correct_lost": Case(lambda s, t: try_claims.correct_lost(s, t.lost, 1, ACTUAL), False),
     "try_claims.defer": Case(lambda s, t: try_claims.defer(s, t.called, 1, 0.0), False),
     "try_claims.end_uncalled": Case(
-        lambda s, t: try_claims.end_uncalled(s, t.running, 1, TryStatus.FAILED, TryError.INTERNAL), False
+        lambda s, t: try_claims.end_uncalled(s, t.running, 1, TryStatus.FAILED, TryError.INTERNAL), None
     ),
     "try_claims.is_cancelled": Case(lambda s, t: try_claims.is_cancelled(s, t.called, 1), None),
     "try_claims.mark_all_called": Case(lambda s, t: try_claims.mark_all_called(s, [(t.running, 1)]), frozenset()),
@@ -259,7 +260,7 @@ CASES: dict[str, Case] = {
     "run_claims.use_skill": Case(
         lambda s, t: run_claims.use_skill(s, t.claimed_run, t.current.files[0].version_id), None
     ),
-    "runs.cancel": Case(lambda s, t: runs.cancel(s, session_id=t.session.id), None),
+    "runs.cancel": Case(lambda s, t: runs.cancel(s, session_id=t.session.id), 0),
     "runs.create": Case(create_run, StatementRefused),
     "runs.end": Case(lambda s, t: runs.end(s, t.claimed_run, 1, RunStatus.SUCCEEDED), False),
     "runs.get": Case(lambda s, t: runs.get(s, t.run_id), None),

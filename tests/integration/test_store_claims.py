@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 import pytest
 
-from hango.domain import Principal, TryID
+from hango.domain import Principal, Purpose, TryID
 from hango.messages import Usage
 from hango.store import tries, try_claims
 from hango.store.connection import Scope, Store
@@ -35,6 +36,8 @@ from tests.tries import (
     take,
 )
 
+Done = TypeVar("Done")
+
 
 @pytest.fixture
 async def desk(store: Store, admin: Principal) -> Desk:
@@ -48,7 +51,7 @@ async def found(store: Store, desk: Desk, try_id: UUID) -> Try:
     return made
 
 
-async def doing(store: Store, desk: Desk, what: Callable[[Scope], Awaitable[bool]], times: int = 2) -> list[bool]:
+async def doing(store: Store, desk: Desk, what: Callable[[Scope], Awaitable[Done]], times: int = 2) -> list[Done]:
     """The same again, each time in a transaction of its own."""
     done = []
     for _ in range(times):
@@ -226,14 +229,14 @@ async def test_an_uncalled_try_ends_without_a_bill(store: Store, desk: Desk) -> 
     try_id = await one_try(store, desk)
     attempt = await take(store, desk.principal, try_id)
 
-    async def end(scope: Scope, number: int) -> bool:
+    async def end(scope: Scope, number: int) -> Purpose | None:
         return await try_claims.end_uncalled(scope, try_id, number, TryStatus.FAILED, TryError.CONTEXT_CHANGED)
 
     other = await doing(store, desk, lambda scope: end(scope, attempt + 1), 1)
     done = await doing(store, desk, lambda scope: end(scope, attempt))
     made = await found(store, desk, try_id)
 
-    assert (other, done) == ([False], [True, False])
+    assert (other, done) == ([None], [Purpose.CONTEXT_TRY, None])
     assert (made.status, made.error, made.usage) == (TryStatus.FAILED, TryError.CONTEXT_CHANGED, None)
     assert await ledger(store, desk.principal) == Ledger(used=0, reserved=0)
 
@@ -250,7 +253,7 @@ async def test_a_called_try_never_ends_as_uncalled(store: Store, desk: Desk) -> 
         lambda scope: try_claims.end_uncalled(scope, try_id, attempt, TryStatus.CANCELLED, TryError.CANCELLED),
     )
 
-    assert done == [False, False]
+    assert done == [None, None]
 
 
 async def test_a_claimed_try_is_cancelled_only_when_somebody_asked(store: Store, desk: Desk) -> None:
@@ -258,14 +261,14 @@ async def test_a_claimed_try_is_cancelled_only_when_somebody_asked(store: Store,
     try_id = await one_try(store, desk)
     attempt = await take(store, desk.principal, try_id)
 
-    async def end(scope: Scope) -> bool:
+    async def end(scope: Scope) -> Purpose | None:
         return await try_claims.end_uncalled(scope, try_id, attempt, TryStatus.CANCELLED, TryError.CANCELLED)
 
     unasked = await doing(store, desk, end, 1)
     async with store.begin(desk.principal) as scope:
         await tries.cancel(scope, try_id=try_id)
 
-    assert (unasked, await doing(store, desk, end)) == ([False], [True, False])
+    assert (unasked, await doing(store, desk, end)) == ([None], [Purpose.CONTEXT_TRY, None])
 
 
 async def test_a_call_that_was_not_taken_waits_again(store: Store, desk: Desk, database: Database) -> None:

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from hango.domain import Role
+from hango.domain import Purpose, Role
 from hango.store import claims, tries, try_claims
 from hango.store.claims import Pick
 from hango.store.connection import Store
@@ -21,6 +21,7 @@ from tests.tries import (
     PLAIN,
     QUEUE_OVER,
     RESERVED,
+    TRACEPARENT,
     admit,
     alter,
     make_desk,
@@ -124,9 +125,22 @@ async def test_silent_workers_are_found_whatever_their_tenant(alone: Store) -> N
 
     members = [replace(desk.principal, role=Role.MEMBER) for desk in desks]
     assert first + rest == [
-        Overdue(members[0], called, first[0].request_id, 1, RESERVED, called=True, cancelled=False),
-        Overdue(members[0], cancelled, first[1].request_id, 1, RESERVED, called=False, cancelled=True),
-        Overdue(members[1], rescued, rest[0].request_id, 3, RESERVED, called=False, cancelled=False),
+        Overdue(
+            members[0], called, first[0].request_id, 1, RESERVED, called=True, cancelled=False, traceparent=TRACEPARENT
+        ),
+        Overdue(
+            members[0],
+            cancelled,
+            first[1].request_id,
+            1,
+            RESERVED,
+            called=False,
+            cancelled=True,
+            traceparent=TRACEPARENT,
+        ),
+        Overdue(
+            members[1], rescued, rest[0].request_id, 3, RESERVED, called=False, cancelled=False, traceparent=TRACEPARENT
+        ),
     ]
 
 
@@ -163,7 +177,7 @@ async def test_what_waited_too_long_is_found_and_ended(alone: Store) -> None:
 
     assert [principal.tenant_id for principal in tenants] == [desks[0].principal.tenant_id]
     assert (waiting, 0 < oldest < 60) == (2, True)
-    assert counts == [1, 1, 1]
+    assert counts == [{Purpose.CONTEXT_TRY: 1}] * 3
     assert ended is not None
     assert (ended.status, ended.error, ended.usage) == (TryStatus.EXPIRED, TryError.QUEUE_EXPIRED, None)
     assert untouched is not None

@@ -276,7 +276,7 @@ async def test_waiting_tries_end_together_once(store: Store, desk: Desk) -> None
             ended = [first, second, running, TryID(uuid4())]
             counts.append(await tries.end_waiting(scope, ended, TryStatus.EXPIRED, TryError.QUEUE_EXPIRED))
 
-    assert counts == [2, 0]
+    assert counts == [{Purpose.CONTEXT_TRY: 2}, {}]
     assert (await found(store, desk, first)).error is TryError.QUEUE_EXPIRED
     assert (await found(store, desk, running)).status is TryStatus.RUNNING
     assert await ledger(store, desk.principal) == Ledger(used=0, reserved=RESERVED)

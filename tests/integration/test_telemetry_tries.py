@@ -98,6 +98,7 @@ async def test_a_try_is_one_trace_from_the_request_to_the_model(work_settings: S
         "cache_creation_input_tokens": 0,
     }
     assert call.attributes == {
+        "hango.call.purpose": "context_try",
         "hango.context.try": True,
         "hango.context.overrides": 2,
         "hango.context.excluded_tokens": ended.tokens_before - ended.tokens_after,
@@ -186,7 +187,7 @@ async def test_tries_are_counted_by_their_end(
         refused = await seen.asker.ask()
         await seen.work.picker.ring()
         await seen.asker.until(refused)
-        late, lost, silent, waiting = await seen.asker.ask(times=4)
+        late, lost, silent, waiting = await seen.asker.ask(times=4, traceparent=TRACEPARENT)
         await take(store, principal, lost, called=True)
         await take(store, principal, silent)
         await alter(store, principal, QUEUE_OVER, late)
@@ -218,6 +219,10 @@ async def test_tries_are_counted_by_their_end(
         for one in seen.receiver.gauges
         if one.name == "hango.context.try.drift"
     } == {"ledgers": 1, "overdue": 0}
+    taken = [one for one in seen.spans("context_try") if one.attributes.get("error.type") == "worker_lost"]
+    assert {
+        one.attributes["hango.try.id"]: (one.attributes["hango.context.try.outcome"], one.trace_id) for one in taken
+    } == {str(lost): ("lost", TRACE), str(silent): ("queued", TRACE)}
     measured = {(one.name, str(one.attributes)): one.count for one in seen.receiver.histograms}
     assert measured == {
         ("hango.context.try.wait.duration", "{}"): 3,
@@ -227,7 +232,7 @@ async def test_tries_are_counted_by_their_end(
     assert waiting != late
 
 
-def counted(receiver: Receiver, name: str, attribute: str) -> dict[Any, int]:
+def counted(receiver: Receiver, name: str, attribute: str) -> dict[Any, float]:
     return {one.attributes[attribute]: one.value for one in receiver.counters if one.name == name}
 
 

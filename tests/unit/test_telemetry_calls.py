@@ -103,6 +103,36 @@ def test_a_call_without_figures_has_none() -> None:
     assert gen_ai.of_response(replace(RESPONSE, usage_known=False)) == {"gen_ai.response.finish_reasons": ("end_turn",)}
 
 
+def test_a_cost_is_told_where_it_is_known() -> None:
+    """In dollars, and in Langfuse's words; what nobody can price has none."""
+    assert gen_ai.of_cost(0.25) == {
+        "hango.call.cost_usd": 0.25,
+        "langfuse.observation.cost_details": {"total": 0.25},
+    }
+    assert gen_ai.of_cost(None) == {}
+
+
+def test_a_tool_has_the_names_of_the_conventions() -> None:
+    """Operation execute_tool with the tool's name; Langfuse takes it for a tool."""
+    assert gen_ai.of_tool(Name("read_file")) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "read_file",
+        "langfuse.observation.type": "tool",
+    }
+
+
+def test_a_span_may_get_its_name_while_it_is_open(tmp_path: Path) -> None:
+    """What kind of job was claimed shows when it is read."""
+    with (
+        receiving() as receiver,
+        telemetry.setup(settings(receiver, tmp_path), "worker"),
+        telemetry.job_span(Span.CONTEXT_TRY, None) as seen,
+    ):
+        seen.become(Span.SUMMARY_PREVIEW)
+
+    assert [one.name for one in receiver.spans] == ["summary_preview"]
+
+
 def test_texts_are_parts_of_the_conventions() -> None:
     """Messages with their parts; digits of a call stay as they came, a picture is named and not copied."""
     assert gen_ai.messages_json(REQUEST.messages) == (

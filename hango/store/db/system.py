@@ -184,7 +184,7 @@ async def hold_reconciler(
 HOLD_OVERDUE = """\
 select
   t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.reserved,
-  (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled
+  (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled, t.traceparent
 from tries t
 where t.status = 'running' and t.lease_until < statement_timestamp()
 order by t.tenant_id, t.id
@@ -204,6 +204,7 @@ class HoldOverdueRow:
     reserved: int
     called: bool
     cancelled: bool
+    traceparent: str | None
 
 
 async def hold_overdue(
@@ -427,7 +428,7 @@ async def renew_run_leases(
 
 HOLD_OVERDUE_RUNS = """\
 select
-  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.rescues,
+  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.rescues, r.traceparent,
   (r.cancel_requested_at is not null)::boolean as cancelled
 from runs r
 where r.status = 'running' and r.lease_until < clock_timestamp()
@@ -445,6 +446,7 @@ class HoldOverdueRunsRow:
     api_key_id: UUID
     attempt: int
     rescues: int
+    traceparent: str | None
     cancelled: bool
 
 

@@ -110,10 +110,12 @@ async def add_tries(
 
 ADD_TRY_AUDITS = """\
 insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
-select %(tenant_id)s, n.id, 'context.try', 'try', n.target_id, %(user_id)s, n.detail::jsonb
+select %(tenant_id)s, n.id, n.action, n.target_kind, n.target_id, %(user_id)s, n.detail::jsonb
 from (
   select
     unnest(%(ids)s::uuid[]) as id,
+    unnest(%(actions)s::text[]) as action,
+    unnest(%(target_kinds)s::text[]) as target_kind,
     unnest(%(target_ids)s::uuid[]) as target_id,
     unnest(%(details)s::text[]) as detail
 ) n
@@ -126,12 +128,14 @@ async def add_try_audits(
     tenant_id: UUID,
     user_id: UUID | None,
     ids: Sequence[UUID | None],
+    actions: Sequence[str | None],
+    target_kinds: Sequence[str | None],
     target_ids: Sequence[UUID | None],
     details: Sequence[str | None],
 ) -> None:
     """One event a try, one array a column."""
     cursor = conn.cursor()
-    await cursor.execute(ADD_TRY_AUDITS, {"tenant_id": tenant_id, "user_id": user_id, "ids": list(ids), "target_ids": list(target_ids), "details": list(details)})
+    await cursor.execute(ADD_TRY_AUDITS, {"tenant_id": tenant_id, "user_id": user_id, "ids": list(ids), "actions": list(actions), "target_kinds": list(target_kinds), "target_ids": list(target_ids), "details": list(details)})
 
 
 KEEP_SESSION = """\
@@ -433,8 +437,9 @@ billed as (
     cache_write_tokens, cost_usd, estimated
   )
   select
-    e.tenant_id, a.usage_id, case when r.through_seq is null then 'context_try' else 'summary' end, null, e.id, e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens,
-    a.cache_read_tokens, a.cache_write_tokens, a.cost_usd, a.estimated
+    e.tenant_id, a.usage_id, case when r.through_seq is null then 'context_try' else 'summary' end, null, e.id,
+    e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens, a.cache_read_tokens, a.cache_write_tokens,
+    a.cost_usd, a.estimated
   from ended e
   join asked a on a.id = e.id and a.attempt = e.attempt
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
@@ -468,7 +473,9 @@ kept as (
 told as (
   insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
   select
-    e.tenant_id, a.audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    e.tenant_id, a.audit_id,
+    case when r.through_seq is null then 'context.try_finished' else 'summary.preview_finished' end,
+    case when r.through_seq is null then 'try' else 'summary_preview' end, e.id, e.user_id,
     jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', a.status, 'error', a.error_code)
   from ended e
   join asked a on a.id = e.id and a.attempt = e.attempt
@@ -610,30 +617,39 @@ released as (
 told as (
   insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
   select
-    e.tenant_id, e.audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    e.tenant_id, e.audit_id,
+    case when r.through_seq is null then 'context.try_finished' else 'summary.preview_finished' end,
+    case when r.through_seq is null then 'try' else 'summary_preview' end, e.id, e.user_id,
     jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', %(status)s, 'error', %(error_code)s)
   from ended e
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
 )
-select id
-from ended
+select e.id, (case when r.through_seq is null then 'context_try' else 'summary' end)::text as purpose
+from ended e
+join try_requests r on r.tenant_id = %(tenant_id)s and r.id = e.request_id
 """
+
+
+@dataclass(frozen=True, slots=True)
+class EndUncalledRow:
+    id: UUID
+    purpose: str
 
 
 async def end_uncalled(
     conn: AsyncConnection[Any],
     *,
+    tenant_id: UUID,
     status: str,
     error_code: str | None,
-    tenant_id: UUID,
     ids: Sequence[UUID | None],
     from_status: str,
     attempt: int | None,
     audit_ids: Sequence[UUID | None],
-) -> list[UUID]:
+) -> list[EndUncalledRow]:
     """The end of tries whose call never began: nothing is billed, the reservation is given back. One array a column. Of those that a worker has, only one whose owner asked for it is cancelled. Months are locked in their order."""
-    cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(END_UNCALLED, {"status": status, "error_code": error_code, "tenant_id": tenant_id, "ids": list(ids), "from_status": from_status, "attempt": attempt, "audit_ids": list(audit_ids)})
+    cursor = conn.cursor(row_factory=args_row(EndUncalledRow))
+    await cursor.execute(END_UNCALLED, {"tenant_id": tenant_id, "status": status, "error_code": error_code, "ids": list(ids), "from_status": from_status, "attempt": attempt, "audit_ids": list(audit_ids)})
     return await cursor.fetchall()
 
 

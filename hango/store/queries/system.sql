@@ -60,7 +60,7 @@ select pg_try_advisory_xact_lock(7002)::boolean as held;
 -- unscoped: whoever looks after them does so for all tenants.
 select
   t.tenant_id, t.id, t.user_id, t.api_key_id, t.request_id, t.attempt, t.reserved,
-  (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled
+  (t.called_at is not null)::boolean as called, (t.cancel_requested_at is not null)::boolean as cancelled, t.traceparent
 from tries t
 where t.status = 'running' and t.lease_until < statement_timestamp()
 order by t.tenant_id, t.id
@@ -166,7 +166,7 @@ returning r.id, (r.cancel_requested_at is not null)::boolean as cancelled;
 -- Runs whose worker has been silent past its lease, held until the transaction ends.
 -- unscoped: whoever looks after them does so for all tenants.
 select
-  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.rescues,
+  r.tenant_id, r.id, r.user_id, r.api_key_id, r.attempt, r.rescues, r.traceparent,
   (r.cancel_requested_at is not null)::boolean as cancelled
 from runs r
 where r.status = 'running' and r.lease_until < clock_timestamp()

@@ -46,10 +46,12 @@ from (
 -- name: add_try_audits :exec
 -- One event a try, one array a column.
 insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
-select @tenant_id, n.id, 'context.try', 'try', n.target_id, @user_id, n.detail::jsonb
+select @tenant_id, n.id, n.action, n.target_kind, n.target_id, @user_id, n.detail::jsonb
 from (
   select
     unnest(@ids::uuid[]) as id,
+    unnest(@actions::text[]) as action,
+    unnest(@target_kinds::text[]) as target_kind,
     unnest(@target_ids::uuid[]) as target_id,
     unnest(@details::text[]) as detail
 ) n;
@@ -188,8 +190,9 @@ billed as (
     cache_write_tokens, cost_usd, estimated
   )
   select
-    e.tenant_id, a.usage_id, case when r.through_seq is null then 'context_try' else 'summary' end, null, e.id, e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens,
-    a.cache_read_tokens, a.cache_write_tokens, a.cost_usd, a.estimated
+    e.tenant_id, a.usage_id, case when r.through_seq is null then 'context_try' else 'summary' end, null, e.id,
+    e.session_id, e.user_id, r.model, a.input_tokens, a.output_tokens, a.cache_read_tokens, a.cache_write_tokens,
+    a.cost_usd, a.estimated
   from ended e
   join asked a on a.id = e.id and a.attempt = e.attempt
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
@@ -223,7 +226,9 @@ kept as (
 told as (
   insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
   select
-    e.tenant_id, a.audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    e.tenant_id, a.audit_id,
+    case when r.through_seq is null then 'context.try_finished' else 'summary.preview_finished' end,
+    case when r.through_seq is null then 'try' else 'summary_preview' end, e.id, e.user_id,
     jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', a.status, 'error', a.error_code)
   from ended e
   join asked a on a.id = e.id and a.attempt = e.attempt
@@ -308,13 +313,16 @@ released as (
 told as (
   insert into audit_events (tenant_id, id, action, target_kind, target_id, user_id, detail)
   select
-    e.tenant_id, e.audit_id, 'context.try_finished', 'try', e.id, e.user_id,
+    e.tenant_id, e.audit_id,
+    case when r.through_seq is null then 'context.try_finished' else 'summary.preview_finished' end,
+    case when r.through_seq is null then 'try' else 'summary_preview' end, e.id, e.user_id,
     jsonb_build_object('session_id', e.session_id, 'model', r.model, 'outcome', @status, 'error', @error_code)
   from ended e
   join try_requests r on r.tenant_id = e.tenant_id and r.id = e.request_id
 )
-select id
-from ended;
+select e.id, (case when r.through_seq is null then 'context_try' else 'summary' end)::text as purpose
+from ended e
+join try_requests r on r.tenant_id = @tenant_id and r.id = e.request_id;
 
 -- name: defer_try :one
 -- The provider did not take the call: it waits again, without its mark, while there is time.
