@@ -34,7 +34,7 @@ def of_runs(runs: Sequence[Run], width: int) -> Iterator[Line]:
         {
             "id": one.id,
             "created": when(one.created_at, width),
-            "status": one.status.replace("_", " "),
+            "status": one.status,
             "turns": number(one.turns),
             "in": "" if one.usage is None else number(one.usage.all_input),
             "cost": "" if one.usage is None or one.usage.cost_usd is None else cost(one.usage.cost_usd),

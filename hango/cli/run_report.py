@@ -164,7 +164,7 @@ def _folded(mark: str, text: str, width: int, style: Style) -> Iterator[Line]:
 
 
 def _facts(run: Run) -> Iterator[str]:
-    yield one_line(run.status.replace("_", " "))
+    yield one_line(run.status)
     if run.stop_reason is not None:
         yield one_line(run.stop_reason)
     yield f"{number(run.turns)} turn{'s' * (run.turns != 1)}"

@@ -198,4 +198,4 @@ def _cancel(client: Client, id_: str, *, as_json: bool) -> None:
     elif seen.status == "cancelled":
         output.note(f"run {seen.id} is cancelled.")
     else:
-        output.note(f"run {seen.id} had ended: {seen.status.replace('_', ' ')}.")
+        output.note(f"run {seen.id} had ended: {seen.status}.")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,6 +183,16 @@ def test_results_of_the_client_start_a_run(run: Hango, tmp_path: Path) -> None:
     ]
 
 
+def test_words_of_the_standard_input(run: Hango, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With - the text comes from stdin, its lines as they are; one @ or @file of a text is a text."""
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO("How many\nMöhren?".encode())))
+    with serving(api_with(runs.ended())) as api:
+        ask(api, run, "run", "--session", SESSION, "-")
+        ask(api, run, "run", "--session", SESSION, "@home")
+
+    assert bodies(api, POST) == [{"message": "How many\nMöhren?"}, {"message": "@home"}]
+
+
 def test_thinking_calls_and_results_are_folded(run: Hango) -> None:
     """Of thinking, calls and results the first lines are shown, and how long they are; what is said is shown whole."""
     long = "\n".join(f"line {n} {'漢' * 60}" for n in range(40))
@@ -275,7 +288,7 @@ def test_a_run_of_another(run: Hango) -> None:
     [
         (runs.waiting("cancelled"), f"run {RUN} is cancelled."),
         (runs.waiting("running"), f"run {RUN} is under way and ends in a moment."),
-        (runs.ended("requires_action"), f"run {RUN} had ended: requires action."),
+        (runs.ended("requires_action"), f"run {RUN} had ended: requires_action."),
     ],
 )
 def test_cancel(one: dict[str, Any], said: str, run: Hango) -> None:
@@ -299,11 +312,11 @@ def test_runs_are_listed(run: Hango) -> None:
     assert wide.out.splitlines() == [
         "id                                    created           status           turns      in  stop",
         f"{RUN}  2026-11-30 10:00  running              0",
-        f"{RUN}  2026-11-30 10:00  requires action      2  38,982  end_turn",
+        f"{RUN}  2026-11-30 10:00  requires_action      2  38,982  end_turn",
         f"{RUN}  2026-11-30 10:00  failed               2  38,982  internal",
     ]
-    assert narrow.out.splitlines()[2] == f"{RUN}  11-30 10:00  requires action      2  38,982"
-    assert narrowest.out.splitlines()[2] == f"{RUN}  requires action"
+    assert narrow.out.splitlines()[2] == f"{RUN}  11-30 10:00  requires_action      2  38,982"
+    assert narrowest.out.splitlines()[2] == f"{RUN}  requires_action"
     assert wide.err == f"there are more: {own_command()} runs --session {SESSION} --limit 500\n"
     assert json.loads(json_.out) == page
     assert none == Ended(0, "", f"no runs. `{own_command()} run` makes one.\n")
