@@ -83,13 +83,13 @@ def _converse(client: Client, session: str, said: str | list[dict[str, Any]]) ->
     """Say it, print what comes, and give the results that the agent asks for. Raises Failure."""
     from hango.cli import asking, output, run_messages, run_report
     from hango.cli.exits import Failure
-    from hango.cli.output import Line
+    from hango.cli.output import Line, Style
 
     while True:
         seen = _run(client, session, said)
         written = run_messages.of_run(client, seen)
         calls = run_report.asked(seen, written.messages, written.end)
-        shown = run_report.lines(seen, written.messages, calls, output.width(), with_question=False)
+        shown = run_report.lines(seen, written.messages, calls, output.width(), with_question=False, facts=Style.FAINT)
         output.emit([*shown, Line()])
         if (fault := run_report.fault(seen)) is not None:
             raise fault

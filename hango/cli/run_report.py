@@ -36,7 +36,13 @@ class Asked:
 
 
 def lines(
-    run: Run, messages: Sequence[Message], calls: Sequence[Asked], width: int, *, with_question: bool
+    run: Run,
+    messages: Sequence[Message],
+    calls: Sequence[Asked],
+    width: int,
+    *,
+    with_question: bool,
+    facts: Style = Style.STRONG,
 ) -> Iterator[Line]:
     """The run's messages, then the facts. A run that has not ended is its state alone.
 
@@ -55,7 +61,7 @@ def lines(
     if not empty:
         yield Line()
     for words in joined(_facts(run), width):
-        yield Line.of(Span(words, Style.STRONG))
+        yield Line.of(Span(words, facts))
 
 
 def asked(run: Run, messages: Sequence[Message], end: int) -> list[Asked]:
