@@ -20,6 +20,8 @@ from tests.faults.overload import overload
 from tests.faults.postgres_away import postgres_away
 from tests.faults.redis_away import redis_away
 from tests.faults.run import Show
+from tests.faults.runs import control as runs_control
+from tests.faults.runs import runs
 from tests.faults.slow_clients import slow_clients
 from tests.faults.soak import soak
 from tests.faults.states import states
@@ -64,6 +66,8 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "zombie": Fault("F13", "a worker frozen for longer than its lease", zombie),
     "cancels": Fault("F14", "cancels at any moment, workers killed meanwhile", cancels),
     "waits": Fault("F15", "500 waiting requests, leaving, killed and cut off", waits),
+    "runs": Fault("F16", "runs with tools while everything is killed again and again", runs),
+    "runs-control": Fault("F17", "the checks of runs find out a careless worker", runs_control),
     "soak": Fault("L2", "a steady load; memory and files stay where they are", soak),
     "fairness": Fault("L4", "three tenants behind 10,000 waiting tries of another", fairness),
     "overload": Fault("L5", "more POSTs than can be taken on", overload),

@@ -1,4 +1,4 @@
-"""What the database itself notes of each try and run while everything around it is killed: every change of its status."""
+"""What the database itself notes of tries and runs while everything around them is killed: each change of a status."""
 
 from __future__ import annotations
 

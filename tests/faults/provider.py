@@ -19,11 +19,14 @@ from uuid import uuid4
 from aiohttp import web
 
 from tests.faults.canaries import MESSAGE
+from tests.faults.run_script import answer, spoken
 from tests.providers_server import chat, drips, floods, hangs_up, message, never, packed, says
 
 WORDS: Final = re.compile(rb"mark:([0-9a-f]{32}) do:([a-z_]+) for:([0-9.]+) times:([0-9]+)")
 # Not taken, in the words of the contract: whoever gets one may ask again.
-NOT_TAKEN: Final = {"limited": 429, "busy": 529}
+NOT_TAKEN: Final = {"limited": 429, "busy": 529, "run_limited": 429}
+# Of a run: `times` is the number of its tools, and each of its calls is refused at most once.
+RUNS: Final = b" do:run"
 HUGE_BYTES: Final = 3 * 2**20
 
 
@@ -68,14 +71,17 @@ class CountingProvider:
         return {mark for mark, calls in self.calls.items() if calls.taken}
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        found = WORDS.findall(await request.read())
+        body = await request.read()
+        said, turn = spoken(body) if RUNS in body else ("", 0)
+        found = WORDS.findall(said.encode() or body)
         if not found:
             self.unmarked += 1
             return web.json_response({"error": {"message": "no mark"}}, status=400)
         mark, do, seconds, times = found[-1]
-        seen = self.calls[mark.decode()]
         word = do.decode()
-        if word in NOT_TAKEN and seen.refused < int(times):
+        is_run = word.startswith("run")
+        seen = self.calls[turn_of(mark.decode(), turn) if is_run else mark.decode()]
+        if word in NOT_TAKEN and seen.refused < (1 if is_run else int(times)):
             seen.refused += 1
             return web.json_response(
                 {"error": {"message": "later"}}, status=NOT_TAKEN[word], headers={"retry-after": "1"}
@@ -84,6 +90,10 @@ class CountingProvider:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         try:
+            if is_run:
+                await asyncio.sleep(float(seconds))
+                is_anthropic = request.path.endswith("/messages")
+                return await says(answer(mark.decode(), turn, int(times), anthropic=is_anthropic))(request)
             return await self._act(request, word, float(seconds))
         finally:
             self.under_way -= 1
@@ -138,6 +148,11 @@ async def counting_provider() -> AsyncIterator[CountingProvider]:
         yield made
     finally:
         await runner.cleanup()
+
+
+def turn_of(mark: str, turn: int) -> str:
+    """The name of one call of a run."""
+    return f"{mark} {turn}"
 
 
 def marks_of(texts: str) -> list[str]:
