@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from uuid import uuid4
 
 import requests
 from opentelemetry import trace
@@ -29,7 +30,13 @@ class Exporters:
 
     def __init__(self, endpoint: str, headers: tuple[tuple[str, Secret], ...], process: str) -> None:
         resource = Resource.create(
-            {"service.namespace": "hango", "service.name": f"hango-{process}", "service.version": __version__}
+            {
+                "service.namespace": "hango",
+                "service.name": f"hango-{process}",
+                # Two workers count each for itself: under one name their counters would overwrite each other.
+                "service.instance.id": str(uuid4()),
+                "service.version": __version__,
+            }
         )
         sent = {name: secret.reveal() for name, secret in headers}
         self._spans = TracerProvider(resource=resource, shutdown_on_exit=False)

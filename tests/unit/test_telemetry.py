@@ -80,6 +80,18 @@ def test_an_inspect_is_one_span_under_its_request_and_one_measure(tmp_path: Path
     assert {one["authorization"] for one in receiver.headers} == {"Bearer letmein"}
 
 
+def test_processes_are_told_apart(tmp_path: Path) -> None:
+    """Each has an id of its own, so that two workers' counters do not overwrite each other."""
+    with receiving() as receiver:
+        for _ in range(2):
+            with telemetry.setup(settings(receiver, tmp_path), "worker"), telemetry.span(Span.CONTEXT_INSPECT):
+                pass
+
+    ids = [one["service.instance.id"] for one in receiver.resources]
+    assert (len(ids), len(set(ids))) == (2, 2)
+    assert {one["service.name"] for one in receiver.resources} == {"hango-worker"}
+
+
 def test_an_exception_leaves_its_class_and_not_its_text(tmp_path: Path) -> None:
     """No content on spans: an exception's text, which may hold a row, is not recorded."""
     with (
