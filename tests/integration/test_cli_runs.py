@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from hango.cli.own_command import line, own_command
+from hango.cli.past_calls import INEXACT
 from tests import cli_place, live
 from tests.command_line import Hango
+from tests.conftest import Database
 from tests.providers_server import message
 from tests.services import Services
 from tests.unit.cli.api import Answer, Scripted, reply, serving
@@ -186,6 +190,23 @@ def test_what_the_model_saw_then(shop: Shop) -> None:
     with live.client(shop.hango.url, shop.hango.key) as client:
         found = client.get(f"/v1/runs/{first}/calls/1/context", params={"against": "next"}).content
     assert shop("context", "diff", "--run", first, "--call", "1", "--json")[1] == [found.decode()]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_call_of_another_release(shop: Shop, services: Services, place: dict[str, str]) -> None:
+    """A call whose request another release made in another way is listed so; one sentence says it where it is shown."""
+    shop.answers(message(FORTY))
+    shop.run("How many bolts?")
+    run_id = shop.last_run()["id"]
+    database = Database.of(services, str(conninfo_to_dict(place["HANGO_DATABASE_URL"])["dbname"]))
+    with psycopg.connect(database.superuser_dsn) as conn:
+        conn.execute("update run_calls set version = '0.0.1', request_sha256 = 'x' where run_id = %s", (run_id,))
+    listed = shop("context", "calls", "--run", run_id)
+    shown = shop("context", "show", "--run", run_id, "--call", "1")
+
+    assert listed[2] == ["call 1 was made by another release of hango: `show` says whether it is rebuilt exactly."]
+    head = shown[1][: next(at for at, row in enumerate(shown[1]) if row.startswith("stock"))]
+    assert (shown[0], " ".join(head)) == (0, f"call 1 of run {run_id} {INEXACT}")
 
 
 @pytest.mark.usefixtures("worker")
