@@ -45,6 +45,7 @@ async def see_through(deps: Deps, held: Held[ClaimedRun]) -> None:
             return
         except Leaving:
             await _give_back(deps, claimed)
+            seen.set_all(counting.of_run_end(RunStatus.QUEUED, None))
         except HangoError as error:
             _log(Log.UNAVAILABLE, error, claimed)
 

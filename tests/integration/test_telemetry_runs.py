@@ -14,7 +14,8 @@ import pytest
 
 from hango import telemetry
 from hango.config import LogFormat, LogLevel, Secret, SecretUrl, Settings
-from hango.workers import run_reconciler
+from hango.workers import run_reconciler, runs
+from hango.workers.held import Held
 from tests.asked import principal_of
 from tests.conftest import Database
 from tests.desks import MEMORY, Desk, as_json, exclude, make_desk, put
@@ -259,6 +260,36 @@ async def test_runs_that_end_in_the_queue_are_counted(alone: Settings, fake: Fak
         assert (await desk.owner.delete(f"/v1/agents/{other.agent_id}")).is_success
 
     assert seen.counted("hango.run", "hango.run.status") == {("cancelled",): 3}
+
+
+async def test_a_worker_that_ends_says_that_the_run_waits_again(alone: Settings, fake: FakeProvider) -> None:
+    """The span of the claim has the status `queued`, and no end of a run is counted."""
+    async with watched(alone, fake) as seen:
+        desk = await a_desk(seen.api)
+        held = Held(await take(seen.api, desk.owner, (await a_run(desk.owner, desk.session_id))["id"]))
+        held.leave()
+        await runs.see_through(seen.api.runtime.deps, held)
+
+    (job,) = seen.spans("run")
+    assert (job.attributes["hango.run.status"], job.failed, "error.type" in job.attributes) == ("queued", False, False)
+    assert seen.counted("hango.run", "hango.run.status") == {}
+
+
+async def test_texts_of_a_run_are_traced_by_the_tenants_switch_alone(alone: Settings, fake: FakeProvider) -> None:
+    """Content on telemetry stays controlled by trace_llm_content: with it on, a call's messages and answer are told."""
+    fake.answer = says(message(ANSWERED))
+    async with watched(alone, fake) as seen:
+        desk = await a_desk(seen.api)
+        made = (await start(desk.owner, desk.session_id, message=ASKED)).json()
+        claimed = await take(seen.api, desk.owner, made["id"])
+        told = replace(claimed, principal=replace(claimed.principal, trace_llm_content=True))
+        await runs.see_through(seen.api.runtime.deps, Held(told))
+
+    (call,) = seen.spans(f"chat {NAME}")
+    assert ASKED in call.attributes["gen_ai.input.messages"]
+    assert ANSWERED in call.attributes["gen_ai.output.messages"]
+    assert KEPT in call.attributes["gen_ai.system_instructions"]
+    assert not any(word in seen.log.getvalue() for word in (ASKED, ANSWERED, KEPT))
 
 
 async def test_a_run_whose_worker_died_leaves_a_span(alone: Settings, fake: FakeProvider) -> None:
