@@ -390,19 +390,28 @@ async def list_claimed_runs(
 
 RENEW_RUN_LEASES = """\
 with mine as (
-  select r.tenant_id, r.id
+  select r.tenant_id, r.id, (r.cancel_requested_at is not null)::boolean as cancelled
   from runs r
   join (select unnest(%(ids)s::uuid[]) as id, unnest(%(attempts)s::integer[]) as attempt) n
     on n.id = r.id and n.attempt = r.attempt
   where r.lease_owner = %(owner)s and r.status = 'running'
+),
+free as (
+  select r.tenant_id, r.id
+  from runs r
+  join mine on mine.tenant_id = r.tenant_id and mine.id = r.id
+  where r.lease_owner = %(owner)s and r.status = 'running'
   order by r.tenant_id, r.id
-  for update of r
+  for update of r skip locked
+),
+renewed as (
+  update runs r
+  set lease_until = clock_timestamp() + make_interval(secs => %(lease_seconds)s::float8)
+  from free
+  where r.tenant_id = free.tenant_id and r.id = free.id
 )
-update runs r
-set lease_until = clock_timestamp() + make_interval(secs => %(lease_seconds)s::float8)
+select id, cancelled
 from mine
-where r.tenant_id = mine.tenant_id and r.id = mine.id
-returning r.id, (r.cancel_requested_at is not null)::boolean as cancelled
 """
 
 
@@ -415,14 +424,14 @@ class RenewRunLeasesRow:
 async def renew_run_leases(
     conn: AsyncConnection[Any],
     *,
-    lease_seconds: float,
     ids: Sequence[UUID | None],
     attempts: Sequence[int | None],
     owner: UUID | None,
+    lease_seconds: float,
 ) -> list[RenewRunLeasesRow]:
-    """A sign of life for the runs of a worker; those that it has no more are missing in the answer. unscoped: one statement for the runs of all tenants that a worker has."""
+    """A sign of life for the runs of a worker; those that it has no more are missing in the answer. A run that is held right now, as during a tool, is not waited for, or the leases of all others would run out with its own. unscoped: one statement for the runs of all tenants that a worker has."""
     cursor = conn.cursor(row_factory=args_row(RenewRunLeasesRow))
-    await cursor.execute(RENEW_RUN_LEASES, {"lease_seconds": lease_seconds, "ids": list(ids), "attempts": list(attempts), "owner": owner})
+    await cursor.execute(RENEW_RUN_LEASES, {"ids": list(ids), "attempts": list(attempts), "owner": owner, "lease_seconds": lease_seconds})
     return await cursor.fetchall()
 
 

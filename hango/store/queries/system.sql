@@ -145,22 +145,32 @@ where r.id = any (@ids::uuid[]) and r.lease_owner = @owner and r.status = 'runni
 order by r.created_at, r.id;
 
 -- name: renew_run_leases :many
--- A sign of life for the runs of a worker; those that it has no more are missing in the answer.
+-- A sign of life for the runs of a worker; those that it has no more are missing in the answer. A run that is held right
+-- now, as during a tool, is not waited for, or the leases of all others would run out with its own.
 -- unscoped: one statement for the runs of all tenants that a worker has.
 with mine as (
-  select r.tenant_id, r.id
+  select r.tenant_id, r.id, (r.cancel_requested_at is not null)::boolean as cancelled
   from runs r
   join (select unnest(@ids::uuid[]) as id, unnest(@attempts::integer[]) as attempt) n
     on n.id = r.id and n.attempt = r.attempt
   where r.lease_owner = @owner and r.status = 'running'
+),
+free as (
+  select r.tenant_id, r.id
+  from runs r
+  join mine on mine.tenant_id = r.tenant_id and mine.id = r.id
+  where r.lease_owner = @owner and r.status = 'running'
   order by r.tenant_id, r.id
-  for update of r
+  for update of r skip locked
+),
+renewed as (
+  update runs r
+  set lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8)
+  from free
+  where r.tenant_id = free.tenant_id and r.id = free.id
 )
-update runs r
-set lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8)
-from mine
-where r.tenant_id = mine.tenant_id and r.id = mine.id
-returning r.id, (r.cancel_requested_at is not null)::boolean as cancelled;
+select id, cancelled
+from mine;
 
 -- name: hold_overdue_runs :many
 -- Runs whose worker has been silent past its lease, held until the transaction ends.
