@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
+from hango import logs
 from hango.chain import calls as planning
 from hango.chain import sendable
 from hango.chain import tries as estimates
 from hango.chain.calls import Conversation, NextCall
 from hango.domain import CallID, Purpose, RunStatus
 from hango.errors import HangoError, Invalid, NotFound, ProviderFailed, ProviderTimeout, QuotaExceeded, Unavailable
+from hango.logs import Log
 from hango.messages import MessageRole, Response
 from hango.runs import BegunCall, CallEnd, RunError
 from hango.store import context_bases, run_calls, run_claims
@@ -25,7 +27,7 @@ from hango.telemetry.names import Value
 from hango.tries import TryUsage
 from hango.workers import calls, counting
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
-from hango.workers.run_steps import append, named_tools
+from hango.workers.run_steps import Step, append, named_tools, step_after
 from hango.workers.running import Leaving, LetGo, Running, Stop
 
 # A single call: long answers take minutes, and a silent provider must not take a run's whole time.
@@ -71,6 +73,7 @@ async def make(running: Running, planned: NextCall, purpose: Purpose, after: Aft
 
     Raises Stop, LetGo, Leaving, Ended.
     """
+    _need_key(running, planned)
     for deferral in range(MOST_DEFERRALS + 1):
         running.check_time()
         begun, terms = await _begin(running, planned, purpose)
@@ -89,6 +92,17 @@ async def make(running: Running, planned: NextCall, purpose: Purpose, after: Aft
         await _learn(running, planned, response)
         return response
     raise AssertionError("the last attempt returns or raises")
+
+
+def _need_key(running: Running, planned: NextCall) -> None:
+    """Raise Stop when this worker has no key for the provider, which the API that accepted the run has."""
+    provider = planned.drafted.state.agent.provider
+    if running.deps.providers.completer(provider) is None:
+        claimed = running.claimed
+        logs.error(
+            Log.NO_PROVIDER_KEY, process="worker", provider=provider, tenant_id=claimed.tenant_id, run_id=claimed.id
+        )
+        raise Stop(RunStatus.FAILED, error=RunError.INTERNAL)
 
 
 async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple[BegunCall, Terms]:
@@ -121,7 +135,7 @@ async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple
 async def _answer(running: Running, planned: NextCall, purpose: Purpose, begun: BegunCall, terms: Terms) -> Response:
     provider = planned.drafted.state.agent.provider
     completer = running.deps.providers.completer(provider)
-    assert completer is not None, "a request is sendable only with its provider's key"
+    assert completer is not None, "it was looked for before the call was begun"
     seconds = min(running.seconds_left, MOST_CALL_SECONDS)
     prompt = calls.Prompt(running.claimed.principal, provider, planned.request, completer, seconds, terms)
     new, size = planned.drafted.draft, planned.drafted.draft.size
