@@ -27,7 +27,7 @@ from hango.telemetry.names import Value
 from hango.tries import TryUsage
 from hango.workers import calls, counting
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
-from hango.workers.run_steps import Step, append, named_tools, step_after
+from hango.workers.run_steps import append, named_tools
 from hango.workers.running import Leaving, LetGo, Running, Stop
 
 # A single call: long answers take minutes, and a silent provider must not take a run's whole time.
@@ -53,6 +53,7 @@ async def converse(running: Running, conversation: Conversation, planned: NextCa
 
     Raises Stop, also when a provider would refuse it, LetGo, Leaving, Ended.
     """
+    _need_key(running, planned)
     try:
         sendable.check(running.deps, planned.drafted)
     except Invalid:
