@@ -130,7 +130,9 @@ def test_each_hands_on_to_one_that_listens() -> None:
     parts = [urlsplit(url) for url in [*asked, advised]]
     assert {(part.hostname, part.port) for part in parts} == listens
     assert collector["exporters"]["otlp_http/prometheus"]["endpoint"].endswith("/api/v1/otlp")
-    assert "--web.enable-otlp-receiver" in COMPOSE["prometheus"]["command"]
+    assert {"--web.enable-otlp-receiver", "--enable-feature=created-timestamp-zero-ingestion"} <= {
+        *COMPOSE["prometheus"]["command"]
+    }
     assert read("deploy/prometheus.yaml")["otlp"] == {"translation_strategy": "UnderscoreEscapingWithSuffixes"}
 
 
