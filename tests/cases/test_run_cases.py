@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -79,3 +79,60 @@ async def test_run_case(case: Case, model: str, api: Api, fake: FakeProvider) ->
     choices = wanted.pop("any_of", [{}])
     assert any(after == {**after, **wanted, **choice} for choice in choices)
     assert [name for name, value in forbidden if str(after[name]) == value] == []
+
+
+CALL = {"type": "tool_use", "id": "toolu_1", "name": "order", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Ordered."}
+ASKED = {
+    "tools": [{"name": "order", "description": "Orders.", "input_schema": {"type": "object"}}],
+    "messages": [
+        {"seq": 1, "role": "user", "content": "Order bolts."},
+        {"seq": 2, "role": "assistant", "content": [CALL]},
+    ],
+}
+TALKED = {
+    "messages": [
+        {"seq": 1, "role": "user", "content": "Where are the bolts?"},
+        {"seq": 2, "role": "assistant", "content": "In drawer 3."},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What is there, which messages are left out, what comes then, and which messages the run's call sends."""
+
+    given: dict[str, Any]
+    excluded: tuple[int, ...]
+    appended: tuple[dict[str, Any], ...]
+    sent: list[int]
+
+
+LATER = {
+    "a call takes the result that comes later": Later(ASKED, (2,), ({"role": "user", "content": [RESULT]},), [1, 4]),
+    "what comes later is sent": Later(TALKED, (2,), ({"role": "user", "content": "And the nuts?"},), [1, 3, 4]),
+    "nothing comes": Later(TALKED, (2,), (), [1, 3]),
+}
+
+
+@pytest.mark.parametrize("later", LATER.values(), ids=LATER)
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "openai/gpt-4o"])
+async def test_what_is_appended_after_a_put(later: Later, model: str, api: Api, fake: FakeProvider) -> None:
+    """As an input's `then_append`: messages come after the overrides were saved, and a run follows."""
+    owner = await api.admin()
+    case = {"settings": {}, **later.given}
+    session = await owner.session(**session_of(case, (await owner.agent(**agent_of(case, model)))["id"]))
+    path = f"/v1/sessions/{session['id']}"
+    overrides = [{"part": f"message:{seq}", "action": "exclude"} for seq in later.excluded]
+    as_json(await owner.put(f"{path}/context-overrides", json={"overrides": overrides}))
+    for one in later.appended:
+        (await owner.post(f"{path}/messages", json={"messages": [one]})).raise_for_status()
+    fake.answer = script(Case("", case, {}, {}), model, summarizes=False)
+
+    ended = await run(api, owner, session["id"], message="And the screws?")
+    context = await call_context(owner, ended["id"], 1)
+    stored = as_json(await owner.get(f"{path}/messages"))["data"]
+
+    assert ended["status"] == "succeeded"
+    assert [part["seq"] for part in context["messages"] if part["sent"] and part.get("seq")] == later.sent
+    assert len(stored) == len(later.given["messages"]) + len(later.appended) + 2
