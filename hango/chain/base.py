@@ -8,6 +8,7 @@ from uuid import UUID
 
 from hango.agent_definition import AgentDefinition, Builtin
 from hango.chain.deps import MAX_HEAD_CHARS, Deps
+from hango.chain.kept_histories import KeptHistory, missing
 from hango.chain.middleware.memory import MAX_FILES
 from hango.chain.middleware.skills import read_skill
 from hango.chain.state import UNCHANGED, State, Trunk, Wanted
@@ -74,11 +75,19 @@ def trunk_of(base: CurrentBase, wanted: Wanted) -> Trunk:
 
 
 async def build_trunk(
-    scope: Scope, deps: Deps, base: CurrentBase, trunk: Trunk, *, through: int, like: State | None = None
+    scope: Scope,
+    deps: Deps,
+    base: CurrentBase,
+    trunk: Trunk,
+    *,
+    through: int,
+    like: State | None = None,
+    known: KeptHistory | None = None,
 ) -> State:
     """The state of all calls on a base that differ in no more than their wishes. Raises Invalid (`bad_model`).
 
-    `like` differs from it by its model alone: its history and its files are taken, not read again.
+    `like` differs from it by its model alone: its history and its files are taken, not read again. Of `known` only what
+    is missing is read, into it.
     """
     summary = None if trunk.without_summary else base.summary
     own = await deps.definition(scope, base.agent_version_id)
@@ -88,7 +97,7 @@ async def build_trunk(
     row, learnt = deps.models.row(agent.model), base.factors.get(agent.model)
     dialect = deps.providers.get(agent.provider).dialect_for(agent.model_name)
     if like is None:
-        history = await _history(scope, base, summary, through)
+        history = await _history(scope, base, summary, through, KeptHistory() if known is None else known)
         files: Mapping[str, FileVersion] = {file.path: file for file in await _files(scope, deps, agent, base)}
     else:
         history, files = like.messages, like.files
@@ -123,12 +132,14 @@ def _with_model(deps: Deps, own: AgentDefinition, model: str) -> AgentDefinition
     return replace(own, model=model, max_output_tokens=min(own.max_output_tokens, most))
 
 
-async def _history(scope: Scope, base: CurrentBase, summary: Summary | None, through: int) -> tuple[MessageDigest, ...]:
+async def _history(
+    scope: Scope, base: CurrentBase, summary: Summary | None, through: int, known: KeptHistory
+) -> tuple[MessageDigest, ...]:
     """The messages after the summary."""
-    after = summary.through_seq if summary else 0
-    if through <= after:
-        return ()
-    return tuple(await messages.digests(scope, base.session_id, after_seq=after, through_seq=through))
+    seqs = range(summary.through_seq + 1 if summary else 1, through + 1)
+    if stretch := missing(known.digests, seqs):
+        known.add_digests(await messages.digests(scope, base.session_id, after_seq=stretch[0], through_seq=stretch[1]))
+    return tuple(known.digests[seq] for seq in seqs if seq in known.digests)
 
 
 async def _files(scope: Scope, deps: Deps, agent: AgentDefinition, base: CurrentBase) -> list[FileVersion]:

@@ -14,6 +14,7 @@ from hango.chain import context, summaries
 from hango.chain.context import Drafted, draft_state, load_bodies, request_of
 from hango.chain.deps import Deps
 from hango.chain.draft import Bodies
+from hango.chain.kept_histories import KeptHistory
 from hango.chain.stack import build_chain
 from hango.chain.state import Trunk
 from hango.chain.tries import RESERVED_SHARE
@@ -90,10 +91,21 @@ async def base_now(
     return replace(start, through_seq=session.last_seq, summary=session.summary, skill_version_id=skill)
 
 
-async def read_call(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False) -> NextCall:
+async def next_call(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool) -> NextCall:
+    """As `read_call`, in a conversation that goes on: of its history only what is new to this process is read."""
+    key = (scope.tenant_id, base.session_id)
+    known = deps.histories.get(key)
+    made = await read_call(scope, deps, base, is_child=is_child, known=known)
+    deps.histories.put(key, known)
+    return made
+
+
+async def read_call(
+    scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False, known: KeptHistory | None = None
+) -> NextCall:
     """The call that the base makes, whether or not a provider would take it. Raises NotFound."""
-    drafted = await draft(scope, deps, base, is_child=is_child)
-    return NextCall(base, drafted, await load_bodies(scope, drafted))
+    drafted = await draft(scope, deps, base, is_child=is_child, known=known)
+    return NextCall(base, drafted, await load_bodies(scope, drafted, known))
 
 
 def compacts(drafted: Drafted) -> bool:
@@ -102,10 +114,14 @@ def compacts(drafted: Drafted) -> bool:
     return drafted.draft.would_compact and summaries.cut_of(drafted.draft, keep) is not None
 
 
-async def draft(scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False) -> Drafted:
+async def draft(
+    scope: Scope, deps: Deps, base: CurrentBase, *, is_child: bool = False, known: KeptHistory | None = None
+) -> Drafted:
     """The call of a base, drafted through the real chain; of a subagent's without the tool that starts one."""
     async with context.bounded(deps.settings.before_run_max):
-        state = await bases.build_trunk(scope, deps, base, Trunk(is_child=is_child), through=base.through_seq)
+        state = await bases.build_trunk(
+            scope, deps, base, Trunk(is_child=is_child), through=base.through_seq, known=known
+        )
         await build_chain(state.agent.builtin).before_run(state, scope)
     return await draft_state(base, state)
 

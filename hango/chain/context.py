@@ -21,6 +21,7 @@ from hango.chain.deps import Deps
 from hango.chain.draft import Bodies, Draft
 from hango.chain.frames import Frame
 from hango.chain.full_part import FullPart
+from hango.chain.kept_histories import KeptHistory, missing
 from hango.chain.parts import PartKind
 from hango.chain.request_hash import request_sha256
 from hango.chain.snapshot import Group, Groups, Snapshot
@@ -118,12 +119,16 @@ async def look(
     return frame, await messages.digests(scope, session_id, after_seq=after, through_seq=through)
 
 
-async def load_bodies(scope: Scope, drafted: Drafted) -> Bodies:
-    """The blocks of every persisted message of the draft. Only a real request and a provider's count need them."""
-    seqs = [item.seq for item in drafted.draft.messages if item.seq > 0]
-    if not seqs:
-        return {}
-    return await read_bodies(scope, drafted.session_id, seqs[0] - 1, seqs[-1])
+async def load_bodies(scope: Scope, drafted: Drafted, known: KeptHistory | None = None) -> Bodies:
+    """The blocks of every persisted message of the draft. Only a real request and a provider's count need them.
+
+    Of `known` only what is missing is read, into it.
+    """
+    known = KeptHistory() if known is None else known
+    seqs = (item.seq for item in drafted.draft.messages if item.seq > 0)
+    if stretch := missing(known.bodies, seqs):
+        known.add_bodies(await read_bodies(scope, drafted.session_id, *stretch))
+    return known.bodies
 
 
 async def read_bodies(scope: Scope, session_id: SessionID, after_seq: int, through_seq: int) -> Bodies:

@@ -10,6 +10,7 @@ from hango.agent_definition import AgentDefinition
 from hango.chain.frames import MAX_FRAMES, Frame
 from hango.chain.kept import Kept
 from hango.chain.kept_bases import MAX_BASES, KeptBase
+from hango.chain.kept_histories import KeptHistories
 from hango.chain.models import Models
 from hango.chain.providers.registry import Providers
 from hango.config import Settings
@@ -41,6 +42,7 @@ class Deps:
     counts: Kept[str, int] = field(default_factory=lambda: Kept(MAX_COUNTS))  # by request hash
     frames: Kept[tuple[Any, ...], Frame] = field(default_factory=lambda: Kept(MAX_FRAMES))
     bases: Kept[tuple[TenantID, BaseID], KeptBase] = field(default_factory=lambda: Kept(MAX_BASES))
+    histories: KeptHistories = field(default_factory=KeptHistories)
     _definitions: Kept[AgentVersionID, AgentDefinition] = field(default_factory=lambda: Kept(MAX_DEFINITIONS))
     _files: Kept[tuple[FileVersionID, int], FileVersion] = field(default_factory=lambda: Kept(MAX_FILES))
 

@@ -27,7 +27,7 @@ from hango.telemetry.names import Value
 from hango.tries import TryUsage
 from hango.workers import calls, counting
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
-from hango.workers.run_steps import append, named_tools
+from hango.workers.run_steps import Step, append, named_tools, step_after
 from hango.workers.running import Leaving, LetGo, Running, Stop
 
 # A single call: long answers take minutes, and a silent provider must not take a run's whole time.
@@ -45,11 +45,11 @@ async def plan(running: Running, conversation: Conversation) -> NextCall:
     """The call that the conversation makes now."""
     async with running.deps.store.read(running.claimed.principal) as scope:
         base = await planning.base_now(scope, running.start, conversation, running.skill)
-        return await planning.read_call(scope, running.deps, base, is_child=conversation.is_child)
+        return await planning.next_call(scope, running.deps, base, is_child=conversation.is_child)
 
 
-async def converse(running: Running, conversation: Conversation, planned: NextCall) -> None:
-    """Make the call and append its answer, with the bill, in one transaction.
+async def converse(running: Running, conversation: Conversation, planned: NextCall) -> Step | None:
+    """Make the call and append its answer, with the bill, in one transaction. Returns what comes next, if it is known.
 
     Raises Stop, also when a provider would refuse it, LetGo, Leaving, Ended.
     """
@@ -59,14 +59,17 @@ async def converse(running: Running, conversation: Conversation, planned: NextCa
     except Invalid:
         raise Stop(RunStatus.FAILED, error=RunError.UNSENDABLE) from None
 
+    agent, seq = planned.drafted.state.agent, 0
+
     async def write(scope: Scope, response: Response) -> None:
-        model = planned.drafted.state.agent.model
-        await append(scope, running, conversation, MessageRole.ASSISTANT, response.content, model=model)
+        nonlocal seq
+        seq = await append(scope, running, conversation, MessageRole.ASSISTANT, response.content, model=agent.model)
         if not conversation.is_child:
             await run_claims.count_turn(scope, running.claimed.id)
 
-    await make(running, planned, conversation.purpose, write)
+    response = await make(running, planned, conversation.purpose, write)
     running.tools[conversation.session_id] = named_tools(planned.drafted)
+    return step_after(conversation, agent, seq, response) if seq else None
 
 
 async def make(running: Running, planned: NextCall, purpose: Purpose, after: After) -> Response:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hango.agent_definition import AgentDefinition
 from hango.chain import calls as planning
 from hango.chain.builtin_tools.base import Workplace
 from hango.chain.builtin_tools.run_tool import run_tool
 from hango.chain.calls import Conversation
 from hango.chain.context import Drafted
 from hango.chain.digest import digest
-from hango.chain.turns import Next, next_of
+from hango.chain.turns import Need, Next, next_of
 from hango.domain import RunStatus
-from hango.messages import Block, MessageRole, StopReason, ToolSpec, content_json, read_content, tool_result
+from hango.messages import Block, MessageRole, Response, StopReason, ToolSpec, content_json, read_content, tool_result
 from hango.store import messages, run_calls, run_claims, runs
 from hango.store.connection import Scope
 from hango.store.messages import NewMessage
@@ -30,6 +31,10 @@ class Step:
     stop_reason: StopReason | None
 
 
+# After results there is a call to make, whoever may have written what meanwhile.
+CALL_NEXT = Step(Next(Need.CALL), 0, None)
+
+
 async def next_step(running: Running, conversation: Conversation) -> Step:
     """Read from the history what the conversation needs."""
     run_id, session_id = running.claimed.id, conversation.session_id
@@ -38,12 +43,22 @@ async def next_step(running: Running, conversation: Conversation) -> Step:
         stop_reason = await run_calls.last_stop_reason(scope, run_id, session_id)
         own = await running.deps.definition(scope, running.start.agent_version_id)
     if last is None:
-        return Step(next_of(MessageRole.USER, (), None, (), is_own=False), 0, None)
-    # A subagent cannot ask the client: its calls of such tools get an error result.
-    declared = frozenset() if conversation.is_child else frozenset(tool.name for tool in own.tools)
+        return CALL_NEXT
     is_own = conversation.is_child or last.run_id == run_id
+    declared = _declared(conversation, own)
     found = next_of(last.role, read_content(last.content), stop_reason, declared, is_own=is_own)
     return Step(found, last.seq, stop_reason)
+
+
+def step_after(conversation: Conversation, agent: AgentDefinition, seq: int, response: Response) -> Step:
+    """What `next_step` would read: after this answer, which is the message `seq`."""
+    reason, declared = response.stop_reason, _declared(conversation, agent)
+    return Step(next_of(MessageRole.ASSISTANT, response.content, reason, declared, is_own=True), seq, reason)
+
+
+def _declared(conversation: Conversation, agent: AgentDefinition) -> frozenset[str]:
+    # A subagent cannot ask the client: its calls of such tools get an error result.
+    return frozenset() if conversation.is_child else frozenset(tool.name for tool in agent.tools)
 
 
 async def carry_out(running: Running, conversation: Conversation, step: Step, tools: Mapping[str, ToolSpec]) -> None:
@@ -84,12 +99,12 @@ async def append(
     blocks: Sequence[Block],
     *,
     model: str | None = None,
-) -> None:
-    """A message of the run at the end of a conversation; a subagent's carries no run, it has only one."""
+) -> int:
+    """A message of the run at the end of a conversation, and its seq; a subagent's carries no run, it has only one."""
     content = tuple(blocks)
     run_id = None if conversation.is_child else running.claimed.id
     new = NewMessage(role, content_json(content), digest(role, content, model), model=model, run_id=run_id)
-    await messages.append(scope, conversation.session_id, [new])
+    return (await messages.append(scope, conversation.session_id, [new]))[0]
 
 
 def call_key(seq: int, block: Block) -> str:

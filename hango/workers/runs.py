@@ -28,6 +28,7 @@ from hango.workers.absences import again
 from hango.workers.held import Held
 from hango.workers.outcomes import Ended, Ending
 from hango.workers.run_ends import lose_call
+from hango.workers.run_steps import Step
 from hango.workers.running import Leaving, LetGo, Over, Running, Stop
 
 
@@ -107,16 +108,17 @@ async def _begin(deps: Deps, held: Held[ClaimedRun]) -> Running:
 
 async def _converse(running: Running, conversation: Conversation) -> Stop:
     """Calls and tools in turn until the model stops. Raises Stop, Over, LetGo, Leaving, Ended."""
+    known: Step | None = None
     while True:
         if running.held.leaving.done():
             raise Leaving
-        step = await run_steps.next_step(running, conversation)
+        step = known or await run_steps.next_step(running, conversation)
         if step.next.need is Need.NOTHING:
             return Stop(RunStatus.SUCCEEDED, stop_reason=step.stop_reason)
         if step.next.need is Need.ACTION:
             return Stop(RunStatus.REQUIRES_ACTION, stop_reason=step.stop_reason)
         if step.next.need is Need.CALL:
-            await _call(running, conversation)
+            known = await _call(running, conversation)
             continue
         tools = await run_steps.tools_of(running, conversation)
         for block in step.next.calls:
@@ -127,9 +129,10 @@ async def _converse(running: Running, conversation: Conversation) -> Stop:
                     counting.tool_ended(seen, outcome)
                 running.answers[run_steps.call_key(step.seq, block)] = outcome
         await run_steps.carry_out(running, conversation, step, tools)
+        known = run_steps.CALL_NEXT
 
 
-async def _call(running: Running, conversation: Conversation) -> None:
+async def _call(running: Running, conversation: Conversation) -> Step | None:
     planned = await run_calls.plan(running, conversation)
     if not conversation.is_child:
         may = planned.would_compact and not running.compacted
@@ -137,10 +140,9 @@ async def _call(running: Running, conversation: Conversation) -> None:
             planned = await run_calls.plan(running, conversation)
         running.compacted = planned.would_compact  # what has not helped is not done again
     if conversation.is_child:
-        await run_calls.converse(running, conversation, planned)
-        return
+        return await run_calls.converse(running, conversation, planned)
     with telemetry.span(Span.TURN):
-        await run_calls.converse(running, conversation, planned)
+        return await run_calls.converse(running, conversation, planned)
 
 
 async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
