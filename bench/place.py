@@ -149,11 +149,11 @@ def load(
             "key_id": api.ask_json("GET", "/v1/me")["key_id"],
         },
         "agent_id": agent_id,
-        "sessions": {str(size): _session(api, agent_id, size) for size in sizes},
+        "sessions": {str(size): make_session(api, agent_id, size) for size in sizes},
     }
 
 
-def _session(api: Client, agent_id: str, size: int) -> str:
+def make_session(api: Client, agent_id: str, size: int) -> str:
     session_id = str(api.ask_json("POST", "/v1/sessions", {"agent_id": agent_id, "title": f"{size}"})["id"])
     history = conversation.messages(size)
     while part := list(islice(history, MESSAGES_A_REQUEST)):

@@ -1,8 +1,9 @@
 """The bench: product, limits and peers in turn, in one run on one machine, because only ratios carry over.
 
-python -m bench.run                              inspects and tries, the product beside its limits
+python -m bench.run                              inspects, tries and runs, the product beside its limits
 python -m bench.run --peers --check              with the peers; fails when a goal is missed in every round
 python -m bench.run tries --rounds 3             tries alone
+python -m bench.run runs --rounds 3              runs alone
 python -m bench.run inspects --only product --sizes 1000
 """
 
@@ -12,10 +13,12 @@ import argparse
 import sys
 
 from bench import goals, inspects, report
+from bench.runs import goals as run_goals
+from bench.runs import rounds as runs_of_agents
 from bench.tries import goals as try_goals
 from bench.tries import rounds as tries
 
-PARTS = ("inspects", "tries")
+PARTS = ("inspects", "tries", "runs")
 
 
 def main() -> int:
@@ -26,6 +29,10 @@ def main() -> int:
             inspected = inspects.Measurement()
             inspected.all(asked)
             runs, rounds, table = inspected.runs, inspected.rounds, goals.GOALS
+        elif part == "runs":
+            ran = runs_of_agents.Measurement(asked.rounds)
+            ran.all()
+            runs, rounds, table = ran.runs, ran.rounds, run_goals.GOALS
         else:
             tried = tries.Measurement(asked.rounds)
             tried.all()
@@ -37,7 +44,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=PARTS, help="what is measured; both by default")
+    parser.add_argument("parts", nargs="*", choices=PARTS, help="what is measured; all by default")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--check", action="store_true", help="fail when a goal is missed in every round")
     inspecting = parser.add_argument_group("inspects")

@@ -1,6 +1,7 @@
 """A model server that costs next to nothing: OpenAI's chat completions, after as long as the model's name says.
 
-`bench-0ms` answers at once, `bench-2000ms` after two seconds. It counts its calls: `GET /calls`.
+`bench-0ms` answers at once, `bench-2000ms` after two seconds; `bench-0ms-20turns` calls `read_file` until it has been
+asked twenty times since the user spoke. It counts its calls: `GET /calls`.
 
 python -m bench.tries.model    prints its address, and answers until its standard input ends
 """
@@ -11,21 +12,23 @@ import asyncio
 import json
 import re
 import sys
-from typing import cast
+from typing import Any, cast
 
 import uvloop
 
 PREFIX = "bench-"
 ANSWER = "Yes."
+FILE = "/memories/AGENTS.md"
 OUTPUT_TOKENS = 3
 BYTES_A_TOKEN = 4
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-_MODEL = re.compile(rb'"model" *: *"bench-(\d+)ms"')
+_MODEL = re.compile(rb'"model" *: *"bench-(\d+)ms(?:-(\d+)turns)?"')
+_USER, _RESULT = b'"role":"user"', b'"role":"tool"'
 
 
-def name(milliseconds: int) -> str:
-    return f"{PREFIX}{milliseconds}ms"
+def name(milliseconds: int, turns: int = 1) -> str:
+    return f"{PREFIX}{milliseconds}ms" if turns == 1 else f"{PREFIX}{milliseconds}ms-{turns}turns"
 
 
 class Counter:
@@ -80,16 +83,18 @@ class Connection(asyncio.Protocol):
         assert model is not None, "every contestant calls a model of this server"
         self._counter.begin()
         loop = asyncio.get_running_loop()
-        loop.call_later(int(model[1]) / 1000, self._complete, model[1].decode(), len(request) // BYTES_A_TOKEN)
+        turn = 1 + request.count(_RESULT, request.rfind(_USER))
+        choice = _says(ANSWER) if turn >= int(model[2] or 1) else _calls(turn)
+        loop.call_later(int(model[1]) / 1000, self._complete, choice, len(request) // BYTES_A_TOKEN)
 
-    def _complete(self, milliseconds: str, tokens: int) -> None:
+    def _complete(self, choice: dict[str, Any], tokens: int) -> None:
         self._counter.end()
         made = {
             "id": "chatcmpl-bench",
             "object": "chat.completion",
             "created": 0,
-            "model": name(int(milliseconds)),
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}],
+            "model": PREFIX,
+            "choices": [{"index": 0, **choice}],
             "usage": {
                 "prompt_tokens": tokens,
                 "completion_tokens": OUTPUT_TOKENS,
@@ -102,6 +107,16 @@ class Connection(asyncio.Protocol):
         if not self._transport.is_closing():
             head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
             self._transport.write(head + body)
+
+
+def _says(text: str) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+
+
+def _calls(turn: int) -> dict[str, Any]:
+    function = {"name": "read_file", "arguments": json.dumps({"path": FILE, "offset": turn, "limit": 1})}
+    call = {"id": f"call_{turn}", "type": "function", "function": function}
+    return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
 
 
 async def main() -> None:

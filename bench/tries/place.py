@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,18 @@ class Tenant:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Services:
+    """PostgreSQL and Valkey as `hango up` runs them, migrated; `settings` name them and the model server."""
+
     folder: Path
+    postgres: EmbeddedPostgres
+    valkey: EmbeddedValkey
     settings: dict[str, str]
-    superuser_url: str
-    tenants: tuple[Tenant, Tenant]
-    model: Client
-    plain: Client
-    stock: Client
+    model_url: str
+
+    @property
+    def superuser_url(self) -> str:
+        return self.postgres.url_of("postgres", DATABASE)
 
     @contextmanager
     def worker(self, **settings: int) -> Iterator[WorkerProcess]:
@@ -59,17 +63,32 @@ class Place:
             process.stop()
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    services: Services
+    tenants: tuple[Tenant, Tenant]
+    model: Client
+    plain: Client
+    stock: Client
+
+    @property
+    def superuser_url(self) -> str:
+        return self.services.superuser_url
+
+    def worker(self, **settings: int) -> AbstractContextManager[WorkerProcess]:
+        return self.services.worker(**settings)
+
+
 @contextmanager
-def opened() -> Iterator[Place]:
-    """Everything but the product's worker runs at the start of the block; nothing of it is left after it."""
+def serving() -> Iterator[Services]:
+    """What every bench of calls needs; nothing of it is left after the block."""
     with ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="hango-bench-")))
-        log = folder / "servers.log"
         postgres = ends.enter_context(EmbeddedPostgres(folder))
         valkey = ends.enter_context(EmbeddedValkey(folder))
         cluster.prepare(postgres.url, DATABASE)
         runner.up(postgres.url_of(cluster.OWNER, DATABASE))
-        model_url = ends.enter_context(servers.answering("bench.tries.model", log=log))
+        model_url = ends.enter_context(servers.answering("bench.tries.model", log=folder / "servers.log"))
         settings = {
             "HANGO_HOME": str(folder / "home"),
             "HANGO_DATABASE_URL": postgres.url_of(cluster.APP, DATABASE),
@@ -78,17 +97,26 @@ def opened() -> Iterator[Place]:
             "HANGO_OPENAI_API_KEY": "bench",
             "HANGO_CONTEXT_TRY_TENANT_OUTSTANDING": str(OUTSTANDING),
         }
+        yield Services(folder, postgres, valkey, settings, model_url)
+
+
+@contextmanager
+def opened() -> Iterator[Place]:
+    """Everything but the product's worker runs at the start of the block; nothing of it is left after it."""
+    with ExitStack() as ends:
+        services = ends.enter_context(serving())
+        folder, settings = services.folder, services.settings
+        log = folder / "servers.log"
         url = ends.enter_context(api_process(settings, folder)).url
         tenants = (_tenant(url, settings, "one"), _tenant(url, settings, "other"))
-        superuser_url = postgres.url_of("postgres", DATABASE)
-        with psycopg.connect(superuser_url, autocommit=True) as connection:
+        with psycopg.connect(services.superuser_url, autocommit=True) as connection:
             connection.execute("vacuum analyze")
-        place = _write_place(folder, postgres, valkey, model_url, _request(tenants[0]))
+        place = _write_place(services, _request(tenants[0]))
         plain = ends.enter_context(servers.answering("bench.tries.plain", place=place, log=log))
         stock = ends.enter_context(servers.answering("bench.tries.stock", place=place, log=log))
         command = ("-m", "dramatiq", "bench.tries.stock_worker", "--processes", "1", "--threads", str(rows.THREADS))
         ends.enter_context(servers.running(command, place=place, log=log))
-        yield Place(folder, settings, superuser_url, tenants, Client(model_url), Client(plain), Client(stock))
+        yield Place(services, tenants, Client(services.model_url), Client(plain), Client(stock))
 
 
 def _tenant(url: str, settings: dict[str, str], name: str) -> Tenant:
@@ -103,13 +131,15 @@ def _request(tenant: Tenant) -> str:
     return json.dumps(found["request"], separators=(",", ":"), ensure_ascii=False)
 
 
-def _write_place(
-    folder: Path, postgres: EmbeddedPostgres, valkey: EmbeddedValkey, model_url: str, request: str
-) -> Path:
-    urls = {name: other_database(postgres, name) for name in ("plain", "stock")}
+def _write_place(services: Services, request: str) -> Path:
+    urls = {name: other_database(services.postgres, name) for name in ("plain", "stock")}
     for address in urls.values():
         rows.make(address, request, INSTANT)
-    found: dict[str, Any] = {"database_urls": urls, "stock_redis_url": valkey.url, "model_url": model_url}
-    file = folder / "place.json"
+    found: dict[str, Any] = {
+        "database_urls": urls,
+        "stock_redis_url": services.valkey.url,
+        "model_url": services.model_url,
+    }
+    file = services.folder / "place.json"
     file.write_text(json.dumps(found))
     return file
