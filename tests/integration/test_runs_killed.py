@@ -5,7 +5,11 @@ Whatever was struck: the provider was asked for no call twice, the rules of docs
 
 from __future__ import annotations
 
+import asyncio
+import os
 import socket
+import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -37,6 +41,13 @@ from tests.working import eventually
 WRITES = calling("write_file", path="/notes.md", content="Forty nuts.")
 DELEGATES = calling("task", description="Count the nuts.")
 DONE = says(chat("In drawer 4."))
+# `hango worker`, for which an answer may take a fifth of a second to be written down.
+SHORT_SETTLE = """
+from hango.config import Settings
+from hango.workers.main import run
+from hango.workers.picker import make_picker
+run(Settings.from_env(), make_picker, settle_seconds=0.2)
+"""
 SOUND: tuple[RunStatus, dict[str, list[object]]] = (RunStatus.SUCCEEDED, {})
 TEXTS = [f"{'A question' if n % 2 == 0 else 'An answer'} number {n}: {'many words ' * 20}" for n in range(10)]
 
@@ -326,6 +337,44 @@ async def test_killed_right_before_the_end(world: World, fake: FakeProvider) -> 
     assert (before.status, before.turns) == (RunStatus.RUNNING, 1)
     assert (run.status, run.turns, run.attempts, len(fake.seen)) == (RunStatus.SUCCEEDED, 1, 2, 1)
     assert await world.ledger() == Ledger(used=15, reserved=0)
+    assert await world.next_run() == SOUND
+
+
+async def test_told_to_stop_in_a_long_call(
+    world: World, environment: dict[str, str], work_settings: Settings, fake: FakeProvider
+) -> None:
+    """A call may take ten minutes, a stop no longer than the settings say: then the call is broken off, and lost."""
+    assert work_settings.database_url is not None
+    assert work_settings.redis_url is not None
+    model = held_back()
+    fake.answer = model
+    run_id = await world.desk.start()
+    services = {
+        "HANGO_DATABASE_URL": work_settings.database_url.reveal(),
+        "HANGO_REDIS_URL": work_settings.redis_url.reveal(),
+        "HANGO_CONTEXT_TRY_TIMEOUT": "1s",
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", SHORT_SETTLE),
+        env={**environment, **services, "PATH": os.environ["PATH"]},
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        assert await eventually(lambda: model.under_way == 1)
+        began = time.monotonic()
+        process.terminate()
+        code = await asyncio.wait_for(process.wait(), 20)
+        seconds = time.monotonic() - began
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    left = await world.desk.look(run_id)
+    run = await world.after_the_kill(run_id)
+
+    assert (code, left.status, model.gone) == (0, RunStatus.RUNNING, 1)
+    assert 1.0 <= seconds < 10
+    assert (run.status, run.error, len(fake.seen)) == (RunStatus.FAILED, RunError.WORKER_LOST, 1)
     assert await world.next_run() == SOUND
 
 
