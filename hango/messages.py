@@ -97,6 +97,32 @@ class Block:
     def type(self) -> str:
         return self.view.type
 
+    @cached_property
+    def may_hold_mark(self) -> bool:
+        """Whether `cache_control` may stand in it. A key may be written with escapes: then the block is read."""
+        return 'cache_control"' in self.json or "\\u" in self.json
+
+    @cached_property
+    def is_plain_text(self) -> bool:
+        """True for a text block without any mark. May miss one that is; reads no JSON."""
+        return self.json.startswith('{"type":"text"') and not self.may_hold_mark
+
+    @cached_property
+    def inner(self) -> tuple[Block, ...]:
+        """The blocks of its content, such as a result's; none where that is no list of blocks."""
+        return Block.all_of(self.view.content)
+
+    @staticmethod
+    def all_of(content: msgspec.Raw) -> tuple[Block, ...]:
+        """The blocks of JSON text that lists blocks; none where it is anything else."""
+        if not bytes(content).startswith(b"["):
+            return ()
+        try:
+            found = tuple(Block(bytes(item).decode()) for item in msgspec.json.decode(content, type=list[msgspec.Raw]))
+            return found if all(block.type for block in found) else ()
+        except msgspec.ValidationError:  # a list of something else, which only its provider knows
+            return ()
+
     def with_fields(self, **changes: Any) -> Block:
         """The same block with members set; a member set to None is taken out. Other members keep their text."""
         members: dict[str, Any] = dict(jsontext.fields(self.json))
@@ -134,6 +160,14 @@ def read_content(raw: bytes | str | msgspec.Raw) -> tuple[Block, ...]:
         message = f"A message holds {len(items):,} blocks, and {MAX_BLOCKS:,} are the most. Send several messages."
         raise Invalid.because(Reason.BAD_FIELD, message)
     return tuple(Block.of(item) for item in items)
+
+
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def stored_content(text: str) -> tuple[Block, ...]:
+    """Blocks of the text that `content_json` made: they were looked at then, and are not looked at again."""
+    return tuple([Block(str(item, "utf-8")) for item in _items.decode(text)])
 
 
 def content_json(blocks: Sequence[Block]) -> str:

@@ -31,7 +31,7 @@ from hango.chain.window import HEAD, WHOLE, Window
 from hango.digests import MessageDigest
 from hango.domain import AgentID, PartID, SessionID
 from hango.errors import NotFound, Unavailable
-from hango.messages import Request, read_content
+from hango.messages import Request, read_content, stored_content
 from hango.store import messages
 from hango.store.connection import Scope
 from hango.store.context_bases import CurrentBase
@@ -134,7 +134,7 @@ async def load_bodies(scope: Scope, drafted: Drafted, known: KeptHistory | None 
 async def read_bodies(scope: Scope, session_id: SessionID, after_seq: int, through_seq: int) -> Bodies:
     """The blocks of a session's messages after one seq and through another."""
     found = await messages.bodies(scope, session_id, after_seq=after_seq, through_seq=through_seq)
-    return {seq: read_content(content) for seq, content in found.items()}
+    return {seq: stored_content(content) for seq, content in found.items()}
 
 
 def request_of(drafted: Drafted, bodies: Bodies) -> Request:

@@ -129,10 +129,7 @@ async def find_or_create(scope: Scope, base: CurrentBase) -> BaseID:
     summary_id = base.summary.id if base.summary else None
     file_ids = [file.version_id for file in base.files]
     hash = _hash(base, summary_id, override_set_id, file_ids)
-    known = await rows.find_base(scope.conn, tenant_id=scope.tenant_id, hash=hash)
-    if known is not None:
-        return BaseID(known)
-    made = await rows.add_base(
+    kept = await rows.keep_base(
         scope.conn,
         tenant_id=scope.tenant_id,
         id=new_id(),
@@ -145,8 +142,8 @@ async def find_or_create(scope: Scope, base: CurrentBase) -> BaseID:
         skill_version_id=base.skill_version_id,
         hash=hash,
     )
-    # The other's row is committed: the insert above waited for it.
-    return BaseID(made or one(await rows.find_base(scope.conn, tenant_id=scope.tenant_id, hash=hash)))
+    # The other's row is committed: the statement above waited for it.
+    return BaseID(kept or one(await rows.find_base(scope.conn, tenant_id=scope.tenant_id, hash=hash)))
 
 
 async def get(scope: Scope, base_id: UUID) -> ContextBase | None:

@@ -52,7 +52,7 @@ async def append(scope: Scope, session_id: UUID, new: Sequence[NewMessage]) -> l
     """Append in order, all or none; returns the seqs, which have no gaps. Raises NotFound.
 
     The session is held until the transaction ends. May be called many times in one transaction. A long history goes
-    in stretches, each in three statements, so that writing it does not hold up everybody else's requests.
+    in stretches, each in two statements, so that writing it does not hold up everybody else's requests.
     """
     seqs: list[int] = []
     for start in range(0, len(new), STRETCH):
@@ -85,12 +85,6 @@ async def _append_stretch(scope: Scope, session_id: UUID, new: Sequence[NewMessa
         tokens_through=sums,
         digests=[_digest_text(message.digest, seq) for message, seq in zip(new, seqs, strict=True)],
         created_ats=[message.created_at for message in new],
-    )
-    await rows.add_bodies(
-        scope.conn,
-        tenant_id=scope.tenant_id,
-        session_id=session_id,
-        seqs=seqs,
         contents=[message.content for message in new],
     )
     return seqs

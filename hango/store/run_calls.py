@@ -42,12 +42,7 @@ async def begin(scope: Scope, run_id: RunID, new: NewCall) -> BegunCall | None:
         quota_period=period,
         reserved=new.reserved,
     )
-    if n is None:
-        return None
-    await rows.hold_tokens(
-        scope.conn, tenant_id=scope.tenant_id, run_id=run_id, reserved=new.reserved, quota_period=period
-    )
-    return BegunCall(call_id, n)
+    return None if n is None else BegunCall(call_id, n)
 
 
 async def settle(scope: Scope, call_id: CallID, ended: CallEnd) -> bool:

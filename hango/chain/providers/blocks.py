@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,14 +12,9 @@ from hango.errors import HangoError
 from hango.messages import Block
 
 
-def is_plain_text(block: Block) -> bool:
-    """True for a text block on which nothing has to be done. May miss one that is; reads no JSON."""
-    return block.json.startswith('{"type":"text"') and not _may_hold_mark(block.json)
-
-
 def without_marks(block: Block) -> Block:
     """The block without `cache_control`, also inside a result or document; the other members keep their text."""
-    if not _may_hold_mark(block.json):
+    if not block.may_hold_mark:
         return block
     members = jsontext.fields(block.json)
     changes: dict[str, Any] = {}
@@ -33,15 +29,9 @@ def without_marks(block: Block) -> Block:
     return block.with_fields(**changes) if changes else block
 
 
-def inner_blocks(content: msgspec.Raw | None) -> list[Block]:
-    """The blocks of a result's or document's content; none where it is no list of blocks."""
-    if content is None or not bytes(content).startswith(b"["):
-        return []
-    try:
-        inner = [Block(bytes(item).decode()) for item in msgspec.json.decode(content, type=list[msgspec.Raw])]
-        return inner if all(block.type for block in inner) else []
-    except msgspec.ValidationError:  # a list of something else, which only its provider knows
-        return []
+def inner_blocks(content: msgspec.Raw | None) -> tuple[Block, ...]:
+    """The blocks of a document's content; none where it is no list of blocks."""
+    return Block.all_of(content) if content is not None else ()
 
 
 def as_arguments(input: msgspec.Raw) -> msgspec.Raw:
@@ -66,32 +56,29 @@ def _is_object(text: str) -> bool:
 
 def split_result(block: Block) -> tuple[str, list[Block]]:
     """The text of a result and its other blocks."""
-    inner = inner_blocks(block.view.content)
-    return split_text(block.view.content), [item for item in inner if item.type != "text"]
+    return _text(block.view.content, block.inner), [item for item in block.inner if item.type != "text"]
 
 
 def split_text(content: msgspec.Raw) -> str:
     """The text in a content: a string, or the text blocks of a list. What is neither counts as text itself."""
+    return _text(content, inner_blocks(content))
+
+
+def _text(content: msgspec.Raw, inner: Sequence[Block]) -> str:
     raw = bytes(content)
     if raw in (b"", b"null", b"[]"):
         return ""
     if raw.startswith(b'"'):
         return msgspec.json.decode(raw, type=str)
-    inner = inner_blocks(content)
     if not inner:
         return raw.decode()
     return "\n".join(item.view.text or "" for item in inner if item.type == "text")
 
 
-def _may_hold_mark(text: str) -> bool:
-    # A key may be written with escapes; then the block is read.
-    return 'cache_control"' in text or "\\u" in text
-
-
 def _without_inner_marks(content: msgspec.Raw | None) -> msgspec.Raw | None:
     """None when nothing changes."""
     inner = inner_blocks(content)
-    cleaned = [without_marks(block) for block in inner]
+    cleaned = tuple(without_marks(block) for block in inner)
     if cleaned == inner:
         return None
     return msgspec.Raw(("[" + ",".join(block.json for block in cleaned) + "]").encode())

@@ -51,7 +51,7 @@ def parts_of(block: Block, *, only_text: bool = False) -> list[Part]:
 
 def split_result(block: Block) -> tuple[str | list[Part], list[Part]]:
     """A result's own content, which may only be text, and the parts that must follow in a turn of the user."""
-    inner = wire_blocks.inner_blocks(block.view.content)
+    inner = block.inner
     if not inner:
         text, _ = wire_blocks.split_result(block)
         return (ERROR_MARK if block.view.is_error else "") + text, []

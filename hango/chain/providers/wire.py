@@ -6,8 +6,9 @@ take, and brings the params to one form. Afterwards an adapter only shapes JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from hango.chain.providers import blocks as wire_blocks
@@ -30,8 +31,9 @@ def settle(request: Request, dialect: Dialect) -> Request:
     """The same request with everything legal for the wire. Equal requests give equal results."""
     tools, messages = _sent(request, dialect)
     messages = _place_system(messages, dialect)
-    names = clean_names(_tool_names(tools, messages), dialect.tool_name)
-    ids = Ids(_looked_at(messages), dialect.tool_id)
+    blocks = list(_looked_at(messages))
+    names = clean_names(_tool_names(tools, blocks), dialect.tool_name)
+    ids = Ids(blocks, dialect.tool_id)
     messages = [_settle_message(message, names, ids) for message in messages]
     return replace(
         request,
@@ -44,7 +46,8 @@ def settle(request: Request, dialect: Dialect) -> Request:
 
 def own_names(request: Request, dialect: Dialect) -> dict[str, str]:
     """The agent's own name for each name of a tool that `settle` changes: an answer speaks in the wire's names."""
-    names = clean_names(_tool_names(*_sent(request, dialect)), dialect.tool_name)
+    tools, messages = _sent(request, dialect)
+    names = clean_names(_tool_names(tools, _looked_at(messages)), dialect.tool_name)
     return {cleaned: name for name, cleaned in names.items() if cleaned != name}
 
 
@@ -56,9 +59,9 @@ def _sent(request: Request, dialect: Dialect) -> tuple[tuple[ToolSpec, ...], Seq
     return tools, request.messages
 
 
-def _tool_names(tools: Sequence[ToolSpec], messages: Sequence[Message]) -> Iterator[str]:
+def _tool_names(tools: Sequence[ToolSpec], blocks: Iterable[Block]) -> Iterator[str]:
     yield from (tool.name for tool in tools)
-    for block in _looked_at(messages):
+    for block in blocks:
         if block.type == "tool_use":
             yield block.view.name or ""
 
@@ -67,14 +70,17 @@ def _looked_at(messages: Sequence[Message]) -> Iterator[Block]:
     """Every block that is more than a plain text."""
     for message in messages:
         for block in message.content:
-            if not wire_blocks.is_plain_text(block):
+            if not block.is_plain_text:
                 yield block
 
 
 def _settle_message(message: Message, names: Mapping[str, str], ids: Ids) -> Message:
-    if all(wire_blocks.is_plain_text(block) for block in message.content):
+    if all(block.is_plain_text for block in message.content):
         return message
-    return replace(message, content=tuple(_settle_block(block, names, ids) for block in message.content))
+    settled = tuple(_settle_block(block, names, ids) for block in message.content)
+    if all(map(is_, settled, message.content)):
+        return message
+    return replace(message, content=settled)
 
 
 def _settle_block(block: Block, names: Mapping[str, str], ids: Ids) -> Block:
@@ -82,16 +88,15 @@ def _settle_block(block: Block, names: Mapping[str, str], ids: Ids) -> Block:
     view = block.view
     changes: dict[str, Any] = {}
     if is_call(view.type):
-        changes["id"] = ids.of_call(block)
-        if view.type == "tool_use":
-            changes["name"] = names[view.name or ""]
+        if (id := ids.of_call(block)) != view.id:
+            changes["id"] = id
+        if view.type == "tool_use" and (name := names[view.name or ""]) != view.name:
+            changes["name"] = name
         if not bytes(view.input).startswith(b"{"):
             changes["input"] = wire_blocks.as_arguments(view.input)
-    elif is_result(view.type):
-        changes["tool_use_id"] = ids.of_result(block)
-    old = {"id": view.id, "name": view.name, "tool_use_id": view.tool_use_id}
-    changed = {key: value for key, value in changes.items() if key == "input" or old[key] != value}
-    return block.with_fields(**changed) if changed else block
+    elif is_result(view.type) and (id := ids.of_result(block)) != view.tool_use_id:
+        changes["tool_use_id"] = id
+    return block.with_fields(**changes) if changes else block
 
 
 def _renamed(tool: ToolSpec, names: Mapping[str, str]) -> ToolSpec:

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_base', 'add_override_set', 'current_base', 'find_base', 'find_override_set', 'get_base', 'load_base']
+__all__ = ['add_override_set', 'current_base', 'find_base', 'find_override_set', 'get_base', 'keep_base', 'load_base']
 
 
 CURRENT_BASE = """\
@@ -169,24 +169,37 @@ async def load_base(
     return await cursor.fetchone()
 
 
-ADD_BASE = """\
-insert into context_bases (
-  tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, skill_version_id,
-  hash
+KEEP_BASE = """\
+with known as (
+  select b.id
+  from context_bases b
+  where b.tenant_id = %(tenant_id)s and b.hash = %(hash)s
+),
+added as (
+  insert into context_bases (
+    tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids,
+    skill_version_id, hash
+  )
+  select
+    %(tenant_id)s, %(id)s, %(session_id)s, %(agent_version_id)s, %(through_seq)s, %(summary_id)s::uuid,
+    %(override_set_id)s::uuid, %(file_version_ids)s::uuid[], %(skill_version_id)s::uuid, %(hash)s
+  where not exists (select from known)
+  on conflict (tenant_id, hash) do nothing
+  returning id
 )
-values (
-  %(tenant_id)s, %(id)s, %(session_id)s, %(agent_version_id)s, %(through_seq)s, %(summary_id)s, %(override_set_id)s,
-  %(file_version_ids)s::uuid[], %(skill_version_id)s, %(hash)s
-)
-on conflict (tenant_id, hash) do nothing
-returning id
+select id
+from known
+union all
+select id
+from added
 """
 
 
-async def add_base(
+async def keep_base(
     conn: AsyncConnection[Any],
     *,
     tenant_id: UUID,
+    hash: bytes,
     id: UUID,
     session_id: UUID,
     agent_version_id: UUID,
@@ -195,11 +208,10 @@ async def add_base(
     override_set_id: UUID | None,
     file_version_ids: Sequence[UUID | None],
     skill_version_id: UUID | None,
-    hash: bytes,
 ) -> UUID | None:
-    """Keep a base; no row when an equal one is kept already."""
+    """The base that is equal, or this one; no row when an equal one is being kept by somebody else."""
     cursor = conn.cursor(row_factory=scalar_row)
-    await cursor.execute(ADD_BASE, {"tenant_id": tenant_id, "id": id, "session_id": session_id, "agent_version_id": agent_version_id, "through_seq": through_seq, "summary_id": summary_id, "override_set_id": override_set_id, "file_version_ids": list(file_version_ids), "skill_version_id": skill_version_id, "hash": hash})
+    await cursor.execute(KEEP_BASE, {"tenant_id": tenant_id, "hash": hash, "id": id, "session_id": session_id, "agent_version_id": agent_version_id, "through_seq": through_seq, "summary_id": summary_id, "override_set_id": override_set_id, "file_version_ids": list(file_version_ids), "skill_version_id": skill_version_id})
     return await cursor.fetchone()
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_bodies', 'add_messages', 'extend_session', 'get_body', 'get_last_message', 'join_digests', 'list_bodies', 'page_messages', 'sum_tokens']
+__all__ = ['add_messages', 'extend_session', 'get_body', 'get_last_message', 'join_digests', 'list_bodies', 'page_messages', 'sum_tokens']
 
 
 EXTEND_SESSION = """\
@@ -42,21 +42,26 @@ async def extend_session(
 
 
 ADD_MESSAGES = """\
-insert into messages (tenant_id, session_id, seq, role, model, run_id, tokens, tokens_through, digest, created_at)
-select
-  %(tenant_id)s, %(session_id)s, n.seq, n.role, n.model, n.run_id, n.tokens, n.tokens_through, n.digest,
-  coalesce(n.created_at, now())
-from (
+with added as (
+  insert into messages (tenant_id, session_id, seq, role, model, run_id, tokens, tokens_through, digest, created_at)
   select
-    unnest(%(seqs)s::integer[]) as seq,
-    unnest(%(roles)s::text[]) as role,
-    unnest(%(models)s::text[]) as model,
-    unnest(%(run_ids)s::uuid[]) as run_id,
-    unnest(%(token_counts)s::integer[]) as tokens,
-    unnest(%(tokens_through)s::bigint[]) as tokens_through,
-    unnest(%(digests)s::text[]) as digest,
-    unnest(%(created_ats)s::timestamptz[]) as created_at
-) n
+    %(tenant_id)s, %(session_id)s, n.seq, n.role, n.model, n.run_id, n.tokens, n.tokens_through, n.digest,
+    coalesce(n.created_at, now())
+  from (
+    select
+      unnest(%(seqs)s::integer[]) as seq,
+      unnest(%(roles)s::text[]) as role,
+      unnest(%(models)s::text[]) as model,
+      unnest(%(run_ids)s::uuid[]) as run_id,
+      unnest(%(token_counts)s::integer[]) as tokens,
+      unnest(%(tokens_through)s::bigint[]) as tokens_through,
+      unnest(%(digests)s::text[]) as digest,
+      unnest(%(created_ats)s::timestamptz[]) as created_at
+  ) n
+)
+insert into message_bodies (tenant_id, session_id, seq, content)
+select %(tenant_id)s, %(session_id)s, n.seq, n.content
+from (select unnest(%(seqs)s::integer[]) as seq, unnest(%(contents)s::text[]) as content) n
 """
 
 
@@ -66,6 +71,7 @@ async def add_messages(
     tenant_id: UUID,
     session_id: UUID,
     seqs: Sequence[int | None],
+    contents: Sequence[str | None],
     roles: Sequence[str | None],
     models: Sequence[str | None],
     run_ids: Sequence[UUID | None],
@@ -74,29 +80,9 @@ async def add_messages(
     digests: Sequence[str | None],
     created_ats: Sequence[datetime | None],
 ) -> None:
-    """Many messages in one statement, one array a column."""
+    """Many messages with their bodies in one statement, one array a column."""
     cursor = conn.cursor()
-    await cursor.execute(ADD_MESSAGES, {"tenant_id": tenant_id, "session_id": session_id, "seqs": list(seqs), "roles": list(roles), "models": list(models), "run_ids": list(run_ids), "token_counts": list(token_counts), "tokens_through": list(tokens_through), "digests": list(digests), "created_ats": list(created_ats)})
-
-
-ADD_BODIES = """\
-insert into message_bodies (tenant_id, session_id, seq, content)
-select %(tenant_id)s, %(session_id)s, n.seq, n.content
-from (select unnest(%(seqs)s::integer[]) as seq, unnest(%(contents)s::text[]) as content) n
-"""
-
-
-async def add_bodies(
-    conn: AsyncConnection[Any],
-    *,
-    tenant_id: UUID,
-    session_id: UUID,
-    seqs: Sequence[int | None],
-    contents: Sequence[str | None],
-) -> None:
-    """The bodies of the same messages."""
-    cursor = conn.cursor()
-    await cursor.execute(ADD_BODIES, {"tenant_id": tenant_id, "session_id": session_id, "seqs": list(seqs), "contents": list(contents)})
+    await cursor.execute(ADD_MESSAGES, {"tenant_id": tenant_id, "session_id": session_id, "seqs": list(seqs), "contents": list(contents), "roles": list(roles), "models": list(models), "run_ids": list(run_ids), "token_counts": list(token_counts), "tokens_through": list(tokens_through), "digests": list(digests), "created_ats": list(created_ats)})
 
 
 PAGE_MESSAGES = """\

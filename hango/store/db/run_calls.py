@@ -10,21 +10,31 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_run_call', 'find_open_call', 'hold_tokens', 'last_stop_reason', 'list_run_calls', 'settle_run_call', 'sum_run_tokens']
+__all__ = ['add_run_call', 'find_open_call', 'last_stop_reason', 'list_run_calls', 'settle_run_call', 'sum_run_tokens']
 
 
 ADD_RUN_CALL = """\
-insert into run_calls (
-  tenant_id, id, run_id, n, purpose, session_id, base_id, model, request_sha256, version, overrides, excluded_tokens,
-  max_output_tokens, quota_period, reserved
+with added as (
+  insert into run_calls (
+    tenant_id, id, run_id, n, purpose, session_id, base_id, model, request_sha256, version, overrides, excluded_tokens,
+    max_output_tokens, quota_period, reserved
+  )
+  select
+    %(tenant_id)s, %(id)s, %(run_id)s, coalesce(max(c.n), 0) + 1, %(purpose)s, %(session_id)s, %(base_id)s, %(model)s, %(request_sha256)s,
+    %(version)s, %(overrides)s, %(excluded_tokens)s, %(max_output_tokens)s, %(quota_period)s, %(reserved)s
+  from run_calls c
+  where c.tenant_id = %(tenant_id)s and c.run_id = %(run_id)s
+  on conflict (tenant_id, run_id) where ended_at is null do nothing
+  returning tenant_id, run_id, n, quota_period, reserved
+),
+held as (
+  update runs r
+  set reserved = a.reserved, quota_period = a.quota_period
+  from added a
+  where r.tenant_id = a.tenant_id and r.id = a.run_id
 )
-select
-  %(tenant_id)s, %(id)s, %(run_id)s, coalesce(max(c.n), 0) + 1, %(purpose)s, %(session_id)s, %(base_id)s, %(model)s, %(request_sha256)s,
-  %(version)s, %(overrides)s, %(excluded_tokens)s, %(max_output_tokens)s, %(quota_period)s, %(reserved)s
-from run_calls c
-where c.tenant_id = %(tenant_id)s and c.run_id = %(run_id)s
-on conflict (tenant_id, run_id) where ended_at is null do nothing
-returning n
+select n
+from added
 """
 
 
@@ -46,30 +56,10 @@ async def add_run_call(
     quota_period: date,
     reserved: int,
 ) -> int | None:
-    """A call that is about to be made, the next of its run; no row while another one is under way."""
+    """A call that is about to be made, the next of its run, and what is held for it; no row while another one is under way."""
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(ADD_RUN_CALL, {"tenant_id": tenant_id, "id": id, "run_id": run_id, "purpose": purpose, "session_id": session_id, "base_id": base_id, "model": model, "request_sha256": request_sha256, "version": version, "overrides": overrides, "excluded_tokens": excluded_tokens, "max_output_tokens": max_output_tokens, "quota_period": quota_period, "reserved": reserved})
     return await cursor.fetchone()
-
-
-HOLD_TOKENS = """\
-update runs
-set reserved = %(reserved)s, quota_period = %(quota_period)s
-where tenant_id = %(tenant_id)s and id = %(run_id)s
-"""
-
-
-async def hold_tokens(
-    conn: AsyncConnection[Any],
-    *,
-    reserved: int,
-    quota_period: date | None,
-    tenant_id: UUID,
-    run_id: UUID,
-) -> None:
-    """What is held for the call that is about to be made."""
-    cursor = conn.cursor()
-    await cursor.execute(HOLD_TOKENS, {"reserved": reserved, "quota_period": quota_period, "tenant_id": tenant_id, "run_id": run_id})
 
 
 SETTLE_RUN_CALL = """\

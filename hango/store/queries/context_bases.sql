@@ -106,18 +106,30 @@ join sessions s on s.tenant_id = b.tenant_id and s.id = b.session_id
 left join summaries m on m.tenant_id = b.tenant_id and m.id = b.summary_id
 where b.tenant_id = @tenant_id and b.id = @id and s.deleted_at is null;
 
--- name: add_base :one
--- Keep a base; no row when an equal one is kept already.
-insert into context_bases (
-  tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids, skill_version_id,
-  hash
+-- name: keep_base :one
+-- The base that is equal, or this one; no row when an equal one is being kept by somebody else.
+with known as (
+  select b.id
+  from context_bases b
+  where b.tenant_id = @tenant_id and b.hash = @hash
+),
+added as (
+  insert into context_bases (
+    tenant_id, id, session_id, agent_version_id, through_seq, summary_id, override_set_id, file_version_ids,
+    skill_version_id, hash
+  )
+  select
+    @tenant_id, @id, @session_id, @agent_version_id, @through_seq, sqlc.narg(summary_id)::uuid,
+    sqlc.narg(override_set_id)::uuid, @file_version_ids::uuid[], sqlc.narg(skill_version_id)::uuid, @hash
+  where not exists (select from known)
+  on conflict (tenant_id, hash) do nothing
+  returning id
 )
-values (
-  @tenant_id, @id, @session_id, @agent_version_id, @through_seq, sqlc.narg(summary_id), sqlc.narg(override_set_id),
-  @file_version_ids::uuid[], sqlc.narg(skill_version_id), @hash
-)
-on conflict (tenant_id, hash) do nothing
-returning id;
+select id
+from known
+union all
+select id
+from added;
 
 -- name: find_base :one
 -- The base that is equal.

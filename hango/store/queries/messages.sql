@@ -6,25 +6,24 @@ where tenant_id = @tenant_id and id = @session_id and deleted_at is null
 returning last_seq, tokens;
 
 -- name: add_messages :exec
--- Many messages in one statement, one array a column.
-insert into messages (tenant_id, session_id, seq, role, model, run_id, tokens, tokens_through, digest, created_at)
-select
-  @tenant_id, @session_id, n.seq, n.role, n.model, n.run_id, n.tokens, n.tokens_through, n.digest,
-  coalesce(n.created_at, now())
-from (
+-- Many messages with their bodies in one statement, one array a column.
+with added as (
+  insert into messages (tenant_id, session_id, seq, role, model, run_id, tokens, tokens_through, digest, created_at)
   select
-    unnest(@seqs::integer[]) as seq,
-    unnest(@roles::text[]) as role,
-    unnest(@models::text[]) as model,
-    unnest(@run_ids::uuid[]) as run_id,
-    unnest(@token_counts::integer[]) as tokens,
-    unnest(@tokens_through::bigint[]) as tokens_through,
-    unnest(@digests::text[]) as digest,
-    unnest(@created_ats::timestamptz[]) as created_at
-) n;
-
--- name: add_bodies :exec
--- The bodies of the same messages.
+    @tenant_id, @session_id, n.seq, n.role, n.model, n.run_id, n.tokens, n.tokens_through, n.digest,
+    coalesce(n.created_at, now())
+  from (
+    select
+      unnest(@seqs::integer[]) as seq,
+      unnest(@roles::text[]) as role,
+      unnest(@models::text[]) as model,
+      unnest(@run_ids::uuid[]) as run_id,
+      unnest(@token_counts::integer[]) as tokens,
+      unnest(@tokens_through::bigint[]) as tokens_through,
+      unnest(@digests::text[]) as digest,
+      unnest(@created_ats::timestamptz[]) as created_at
+  ) n
+)
 insert into message_bodies (tenant_id, session_id, seq, content)
 select @tenant_id, @session_id, n.seq, n.content
 from (select unnest(@seqs::integer[]) as seq, unnest(@contents::text[]) as content) n;

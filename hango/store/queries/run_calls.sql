@@ -1,22 +1,26 @@
 -- name: add_run_call :one
--- A call that is about to be made, the next of its run; no row while another one is under way.
-insert into run_calls (
-  tenant_id, id, run_id, n, purpose, session_id, base_id, model, request_sha256, version, overrides, excluded_tokens,
-  max_output_tokens, quota_period, reserved
+-- A call that is about to be made, the next of its run, and what is held for it; no row while another one is under way.
+with added as (
+  insert into run_calls (
+    tenant_id, id, run_id, n, purpose, session_id, base_id, model, request_sha256, version, overrides, excluded_tokens,
+    max_output_tokens, quota_period, reserved
+  )
+  select
+    @tenant_id, @id, @run_id, coalesce(max(c.n), 0) + 1, @purpose, @session_id, @base_id, @model, @request_sha256,
+    @version, @overrides, @excluded_tokens, @max_output_tokens, @quota_period, @reserved
+  from run_calls c
+  where c.tenant_id = @tenant_id and c.run_id = @run_id
+  on conflict (tenant_id, run_id) where ended_at is null do nothing
+  returning tenant_id, run_id, n, quota_period, reserved
+),
+held as (
+  update runs r
+  set reserved = a.reserved, quota_period = a.quota_period
+  from added a
+  where r.tenant_id = a.tenant_id and r.id = a.run_id
 )
-select
-  @tenant_id, @id, @run_id, coalesce(max(c.n), 0) + 1, @purpose, @session_id, @base_id, @model, @request_sha256,
-  @version, @overrides, @excluded_tokens, @max_output_tokens, @quota_period, @reserved
-from run_calls c
-where c.tenant_id = @tenant_id and c.run_id = @run_id
-on conflict (tenant_id, run_id) where ended_at is null do nothing
-returning n;
-
--- name: hold_tokens :exec
--- What is held for the call that is about to be made.
-update runs
-set reserved = @reserved, quota_period = @quota_period
-where tenant_id = @tenant_id and id = @run_id;
+select n
+from added;
 
 -- name: settle_run_call :one
 -- The end of a call: what came of it, its bill and its quota in one statement; once.
