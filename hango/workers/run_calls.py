@@ -160,8 +160,10 @@ async def _settle(running: Running, call_id: CallID, terms: Terms, response: Res
 
     async def write(scope: Scope) -> None:
         held = await run_claims.hold(scope, running.claimed.id, running.claimed.attempt)
-        if held is None or not await run_calls.settle(scope, call_id, end):
+        if held is None:
             raise LetGo
+        if not await run_calls.settle(scope, call_id, end):
+            return  # this is the second time: the first was committed, and its confirmation lost
         with suppress(NotFound):  # its session was deleted meanwhile: what was paid is billed all the same
             await after(scope, response)
 
@@ -183,8 +185,9 @@ async def _settle_failure(running: Running, call_id: CallID, terms: Terms, error
     async def write(scope: Scope) -> None:
         # The run is held first, as the reconciler holds it: neither waits for what the other one has.
         held = await run_claims.hold(scope, running.claimed.id, running.claimed.attempt)
-        if held is None or not await run_calls.settle(scope, call_id, end):
+        if held is None:
             raise LetGo
+        await run_calls.settle(scope, call_id, end)  # once: nothing, where the confirmation of a first time was lost
 
     await _insist(running, write)
     return ended.usage
