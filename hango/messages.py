@@ -97,7 +97,7 @@ class Block:
     def type(self) -> str:
         return self.view.type
 
-    @cached_property
+    @property
     def may_hold_mark(self) -> bool:
         """Whether `cache_control` may stand in it. A key may be written with escapes: then the block is read."""
         return 'cache_control"' in self.json or "\\u" in self.json

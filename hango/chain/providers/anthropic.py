@@ -17,7 +17,7 @@ from hango.chain.providers.http import Http
 from hango.config.values import Secret
 from hango.dialect import Dialect
 from hango.errors import ProviderFailed
-from hango.messages import Message, MessageRole, Request, Response, SystemText, ToolSpec, content_json
+from hango.messages import Message, Request, Response, SystemText, ToolSpec, content_json
 
 NAME = "anthropic"
 PUBLIC_HOST = "api.anthropic.com"
@@ -167,7 +167,7 @@ def _tool_choice(params: Any) -> dict[str, Any] | None:
 
 
 def _message(message: Message) -> str:
-    return f'{{"role":"{MessageRole(message.role).value}","content":{content_json(message.content)}}}'
+    return f'{{"role":"{message.role}","content":{content_json(message.content)}}}'
 
 
 class _Count(msgspec.Struct):

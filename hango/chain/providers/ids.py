@@ -22,15 +22,17 @@ class Ids:
     def __init__(self, blocks: Iterable[Block], allowed: re.Pattern[str]) -> None:
         found = [block for block in blocks if is_call(block.type) or is_result(block.type)]
         self._allowed = allowed
-        self._cleaned = clean_names((_stored(block) for block in found), allowed)
-        self._taken = {self._clean(block) for block in found}
+        stored = [(_stored(block), _maker(block)) for block in found]
+        self._cleaned = clean_names((id for id, _ in stored), allowed)
+        self._taken = {self._clean(id, maker) for id, maker in stored}
         self._uses: dict[str, int] = {}
         self._waiting: dict[tuple[str, str], list[str]] = {}
         self._answered: dict[tuple[str, str], str] = {}
 
     def of_call(self, call: Block) -> str:
         """The call's stored id where it is legal and new in this request, else one made of it."""
-        made = clean = self._clean(call)
+        key = stored, maker = _stored(call), _maker(call)
+        made = clean = self._clean(stored, maker)
         uses = self._uses[clean] = self._uses.get(clean, 0) + 1
         if uses > 1:
             tail = f"_{uses}"
@@ -39,19 +41,19 @@ class Ids:
                 tail += "_"
                 made = fitting(clean, tail, self._allowed)
             self._taken.add(made)
-        self._waiting.setdefault((_maker(call), _stored(call)), []).append(made)
+        self._waiting.setdefault(key, []).append(made)
         return made
 
     def of_result(self, result: Block) -> str:
         """The id of the nearest call before it that has no result, else of the one that was answered last."""
-        key = _maker(result), _stored(result)
+        key = stored, maker = _stored(result), _maker(result)
         if waiting := self._waiting.get(key):
             self._answered[key] = waiting.pop()
-        return self._answered.get(key, self._clean(result))
+        answered = self._answered.get(key)
+        return self._clean(stored, maker) if answered is None else answered
 
-    def _clean(self, block: Block) -> str:
-        stored = _stored(block)
-        if _maker(block) != "server":
+    def _clean(self, stored: str, maker: str) -> str:
+        if maker != "server":
             return self._cleaned[stored]
         if SERVER_ID.fullmatch(stored):
             return stored
@@ -60,11 +62,13 @@ class Ids:
 
 
 def _stored(block: Block) -> str:
-    return (block.view.id if is_call(block.type) else block.view.tool_use_id) or ""
+    view = block.view
+    return (view.id if is_call(view.type) else view.tool_use_id) or ""
 
 
 def _maker(block: Block) -> str:
     """Whose call or result it is: the client's, an MCP server's, or the provider's own."""
-    if block.type in ("tool_use", "tool_result"):
+    type = block.type
+    if type in ("tool_use", "tool_result"):
         return "client"
-    return "mcp" if block.type.startswith("mcp_") else "server"
+    return "mcp" if type.startswith("mcp_") else "server"

@@ -11,11 +11,12 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
+import msgspec
+
 from hango.chain.providers import blocks as wire_blocks
 from hango.chain.providers.ids import Ids
 from hango.chain.providers.schemas import takes_tool
 from hango.dialect import Dialect, clean_names, takes_system
-from hango.jsontext import dumps
 from hango.messages import Block, Message, MessageRole, Request, ToolSpec, is_call, is_result, text_block
 
 # How a system message stands in a turn of the user where the wire has no such role: marked, so that it is not
@@ -77,7 +78,7 @@ def _looked_at(messages: Sequence[Message]) -> Iterator[Block]:
 def _settle_message(message: Message, names: Mapping[str, str], ids: Ids) -> Message:
     if all(block.is_plain_text for block in message.content):
         return message
-    settled = tuple(_settle_block(block, names, ids) for block in message.content)
+    settled = tuple(block if block.is_plain_text else _settle_block(block, names, ids) for block in message.content)
     if all(map(is_, settled, message.content)):
         return message
     return replace(message, content=settled)
@@ -203,4 +204,4 @@ def _tool_choice(choice: Any, sent: set[str], names: Mapping[str, str]) -> dict[
 
 def to_bytes(members: Mapping[str, Any]) -> bytes:
     """Compact JSON; `msgspec.Raw` stays as it is."""
-    return dumps(members).encode()
+    return msgspec.json.encode(members)
