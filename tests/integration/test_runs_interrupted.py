@@ -270,6 +270,18 @@ async def test_an_older_claim_writes_nothing(work: Work, desk: RunDesk) -> None:
     assert kept is not None
 
 
+async def test_a_claim_past_its_lease_writes_nothing(work: Work, desk: RunDesk) -> None:
+    """Nobody has taken the run over yet, and it may be at any moment: its worker holds it no more."""
+    run_id = await desk.start()
+    claimed = await take_run(work.store, desk.principal, run_id)
+    await alter_run(work.store, desk.principal, RUN_LEASE_OVER, run_id)
+
+    async with work.store.begin(desk.principal) as scope:
+        held = await run_claims.hold(scope, run_id, claimed.attempt)
+
+    assert held is None
+
+
 async def test_a_given_up_run_ends_no_run(one: Running) -> None:
     """PostgreSQL was away for a lease: the worker lets go, and what becomes of the run is decided by its lease."""
     await alter_run(one.work.store, one.desk.principal, RUN_LEASE_OVER, one.id)
