@@ -69,6 +69,9 @@ def _table() -> Iterator[Goal]:
         yield Goal(
             f"{case} over inspect", Key("product", case, 10_000), Key("product", "first inspect", 10_000), at_most=2
         )
+    for case in ("first request", "first request, OpenAI's form"):
+        peer = Key("deepagents", case, 10_000)
+        yield Goal(f"deepagents over {case} of a run", peer, Key("product", case, 10_000), at_least=4)
     yield Goal("MiB for one inspect", Key("product", "memory of an inspect (MiB)", 100_000), at_most=120)
     yield Goal("ms of `context show --help`", Key("product", "context show --help (ms)"), at_most=250)
     yield Goal("ms of a warm `up`", Key("product", "warm up (ms)"), at_most=3_000)

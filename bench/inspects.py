@@ -13,21 +13,32 @@ from typing import Any
 
 from bench import environments
 from bench.contestants import Contestant, Entry, Failed
+from bench.conversation import TOOLS
 from bench.environments import NotInstalled
 from bench.figures import LARGE, figures
 from bench.goals import Key
 from bench.place import Place, opened
 
+REQUESTS = ("first request", "first request, OpenAI's form")
 SIZES = (100, 1_000, 10_000)
 OWN = (
     Entry(
         "product",
         "bench.product.contestant",
-        ("inspect", "page", "first inspect", "preview of 500", "set of 500", "inspect over HTTP", "page over HTTP"),
+        (
+            "inspect",
+            "page",
+            "first inspect",
+            "preview of 500",
+            "set of 500",
+            *REQUESTS,
+            "inspect over HTTP",
+            "page over HTTP",
+        ),
     ),
     Entry("reference", "bench.reference.contestant", ("digests", "window", "bodies")),
 )
-PEERS = {"deepagents": ("inspect",), "letta": ("inspect over HTTP",)}
+PEERS = {"deepagents": ("inspect", *REQUESTS), "letta": ("inspect over HTTP",)}
 PEERS_LARGEST = 10_000
 # What a longer history must not make slower is not looked at where a page is the whole.
 PAGED = {"page", "page over HTTP", "window"}
@@ -35,6 +46,7 @@ PAGED_LEAST = 1_000
 # What changes the request has totals of its own.
 CHANGED = {"preview of 500", "set of 500"}
 CHANGED_LEAST = 10_000
+LEAST_BYTES = 350  # of any message of the conversation
 
 
 class Measurement:
@@ -112,14 +124,19 @@ def _open(running: Sequence[Contestant], sizes: Sequence[int]) -> list[tuple[Con
 def _cases(running: Sequence[Contestant], size: int) -> Iterator[tuple[Contestant, int, str]]:
     for contestant in running:
         for at, case in enumerate(contestant.entry.cases):
-            least = CHANGED_LEAST if case in CHANGED else PAGED_LEAST if case in PAGED else 0
+            least = CHANGED_LEAST if case in {*CHANGED, *REQUESTS} else PAGED_LEAST if case in PAGED else 0
             if least <= size <= contestant.entry.largest:
                 yield contestant, at, case
 
 
 def _compare(found: Mapping[tuple[str, str], Mapping[str, Any]], size: int) -> None:
     """Whoever shows the whole history shows all of it, and own answers are equal, part by part and total by total."""
-    whole = {key: facts for key, facts in found.items() if key[1] not in PAGED | CHANGED}
+    whole = {key: facts for key, facts in found.items() if key[1] not in {*PAGED, *CHANGED, *REQUESTS}}
+    for key, facts in found.items():
+        if key[1] in REQUESTS:
+            assert facts["messages"] == size, f"{key} sends {facts['messages']} of {size} messages"
+            assert facts["tools"] >= TOOLS, f"{key} sends {facts['tools']} of {TOOLS} tools"
+            assert facts["bytes"] > size * LEAST_BYTES, f"{key} sends {facts['bytes']} bytes"
     pages = {key: facts for key, facts in found.items() if key[1] in PAGED}
     for key, facts in whole.items():
         assert facts["messages"] == size, f"{key} shows {facts['messages']} of {size} messages"

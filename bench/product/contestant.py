@@ -16,10 +16,14 @@ from bench.contestant import Work, place, serve
 from bench.place import Client
 from bench.product.caller import Caller
 from hango.api.app import open_runtime
-from hango.chain import context, frames, saved_overrides
+from hango.chain import base as bases
+from hango.chain import calls, context, frames, saved_overrides
+from hango.chain.calls import Conversation
 from hango.chain.deps import Deps
 from hango.chain.frames import MAX_FRAMES
 from hango.chain.kept import Kept
+from hango.chain.kept_bases import MAX_BASES
+from hango.chain.kept_histories import KeptHistories
 from hango.chain.parts import message_part
 from hango.chain.state import Wanted
 from hango.chain.window import WHOLE, Window
@@ -43,6 +47,9 @@ def main() -> None:
     def saved(size: int) -> Work:
         return Work(here(save_set, size).run, json.loads)
 
+    def request(provider: str, size: int) -> Work:
+        return Work(here(partial(first_request, provider), size).run, json.loads)
+
     def over_http(query: str, size: int) -> Work:
         path = f"/v1/sessions/{sessions[size]}/context?count=estimate{query.format(after=size // 2)}"
         return Work(lambda: api.ask("GET", path), shape.facts)
@@ -54,6 +61,8 @@ def main() -> None:
             "first inspect": partial(here, first_inspect),
             "preview of 500": partial(here, preview),
             "set of 500": saved,
+            "first request": partial(request, "anthropic"),
+            "first request, OpenAI's form": partial(request, "openai"),
             "inspect over HTTP": partial(over_http, ""),
             "page over HTTP": partial(over_http, f"&group=messages&limit={PAGE}&after={{after}}"),
         }
@@ -95,6 +104,19 @@ async def save_set(deps: Deps, principal: Principal, session_id: SessionID, size
             made = msgspec.json.encode({"messages": size, "stored": len(plan.stored), "added": len(plan.added)})
             raise TakenBack
     return made
+
+
+async def first_request(provider: str, deps: Deps, principal: Principal, session_id: SessionID, size: int) -> bytes:
+    """What a worker does between the claim of a run and the first byte to the provider, in a session it has not met."""
+    cold = replace(deps, bases=Kept(MAX_BASES), frames=Kept(MAX_FRAMES), histories=KeptHistories())
+    async with deps.store.read(principal) as scope:
+        start = await bases.current(scope, session_id)
+        planned = await calls.next_call(
+            scope, cold, await calls.base_now(scope, start, Conversation(session_id), None), is_child=False
+        )
+    request = planned.request
+    body = deps.providers.get(provider).body(request)
+    return msgspec.json.encode({"messages": len(request.messages), "tools": len(request.tools), "bytes": len(body)})
 
 
 class TakenBack(Exception):

@@ -1,4 +1,5 @@
-"""deepagents: the nearest thing to an inspect that can be built on it, from its own checkpoint in PostgreSQL.
+"""deepagents: the nearest thing to an inspect that can be built on it, and the first request of a run, both from its
+own checkpoint in PostgreSQL.
 
 It loads the thread's state, assembles the request through its own middleware up to a model that only keeps what it is
 given, and lists every message and tool with a preview and an approximate count. It has no overrides, checks no pairs.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,11 @@ os.environ |= {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"}
 
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
+from langchain_anthropic import ChatAnthropic
+from langchain_anthropic.chat_models import convert_to_anthropic_tool
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.messages.utils import convert_to_openai_messages, count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -29,6 +33,9 @@ from pydantic import Field
 from bench import conversation
 from bench.contestant import Facts, Work, place, serve
 
+Wire = Callable[[list[BaseMessage], list[dict[str, Any]]], dict[str, Any]]
+
+CLIENT = ChatAnthropic(model="claude-sonnet-4-5", api_key="bench")
 NEVER_COMPACT = {"max_input_tokens": 1_000_000_000}
 
 
@@ -55,7 +62,43 @@ def main() -> None:
         write_files(Path(folder))
         with PostgresSaver.from_conn_string(place()["database_urls"]["deepagents"]) as saver:
             saver.setup()
-            serve({"inspect": partial(open_inspect, Path(folder), saver)})
+            cases = {
+                "inspect": open_inspect,
+                "first request": partial(open_request, anthropic),
+                "first request, OpenAI's form": partial(open_request, openai),
+            }
+            serve({name: partial(opener, Path(folder), saver) for name, opener in cases.items()})
+
+
+def open_request(wire: Wire, folder: Path, saver: PostgresSaver, size: int) -> Work:
+    """Its own run from the checkpoint up to the JSON for a provider."""
+    capture = Capture()
+    kept = agent(capture, folder, checkpointer=saver)
+    assembling = agent(capture, folder)  # without a checkpointer, so that a turn writes nothing
+    thread = {"configurable": {"thread_id": f"{wire.__name__}-{size}"}}
+    kept.update_state(thread, {"messages": [said(at, one) for at, one in enumerate(conversation.messages(size))]})
+
+    def request() -> str:
+        assembling.invoke({"messages": kept.get_state(thread).values["messages"]})
+        made = wire(capture.asked["messages"], capture.asked["tools"])
+        # Where the system prompt is a message, it is not of the history.
+        messages = sum(message["role"] != "system" for message in made["messages"])
+        return json.dumps({"messages": messages, "tools": len(made["tools"]), "bytes": len(json.dumps(made))})
+
+    return Work(request, json.loads)
+
+
+def anthropic(messages: list[BaseMessage], tools: list[dict[str, Any]]) -> dict[str, Any]:
+    """What its client for Anthropic, which it calls unless told otherwise, would send."""
+    made: dict[str, Any] = CLIENT._get_request_payload(  # noqa: SLF001 (there is no other way to it)
+        messages, tools=[convert_to_anthropic_tool(tool) for tool in tools]
+    )
+    return made
+
+
+def openai(messages: list[BaseMessage], tools: list[dict[str, Any]]) -> dict[str, Any]:
+    """The form of OpenAI's API by its core's converter; its client for OpenAI is not among its requirements."""
+    return {"model": "bench", "messages": convert_to_openai_messages(messages), "tools": tools}
 
 
 def open_inspect(folder: Path, saver: PostgresSaver, size: int) -> Work:
