@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hango.domain import Purpose, RunStatus
-from hango.messages import MessageRole, StopReason, ToolSpec, Usage, tool_result
+from hango.messages import MessageRole, StopReason, ToolSpec, Usage, text_block, tool_result
 from hango.runs import Run, RunError
 from hango.tries import TryUsage
 from tests.conftest import Database
@@ -227,3 +227,17 @@ async def test_a_call_that_was_not_taken_is_made_again(work: Work, desk: RunDesk
     assert (run.status, run.turns, run.attempts) == (RunStatus.SUCCEEDED, 1, 1)
     assert [one.error for one in await desk.calls(run.id)] == [RunError.PROVIDER_RATE_LIMITED, None]
     assert await ledger(work.store, desk.principal) == Ledger(used=15, reserved=0)
+
+
+async def test_a_later_run_sends_what_was_appended_meanwhile(work: Work, desk: RunDesk, fake: FakeProvider) -> None:
+    """A worker that has read the session before reads what is new in it, and sends what it knows as it was."""
+    await ended(work, desk)
+    await desk.append([text_block("In which drawer?")], role=MessageRole.USER)
+    await ended(work, desk, None)
+
+    first, second = ([one for one in seen.json["messages"] if one["role"] != "system"] for seen in fake.seen)
+    assert second == [
+        *first,
+        {"role": "assistant", "content": "In drawer 4."},
+        {"role": "user", "content": "In which drawer?"},
+    ]
