@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hango.agent_definition import AgentDefinition
 from hango.chain import calls as planning
-from hango.chain.builtin_tools.base import Workplace
+from hango.chain.builtin_tools.base import Outcome, Workplace
 from hango.chain.builtin_tools.run_tool import run_tool
 from hango.chain.calls import Conversation
 from hango.chain.context import Drafted
@@ -61,18 +61,24 @@ def _declared(conversation: Conversation, agent: AgentDefinition) -> frozenset[s
     return frozenset() if conversation.is_child else frozenset(tool.name for tool in agent.tools)
 
 
-async def carry_out(running: Running, conversation: Conversation, step: Step, tools: Mapping[str, ToolSpec]) -> None:
+async def carry_out(
+    running: Running,
+    conversation: Conversation,
+    step: Step,
+    tools: Mapping[str, ToolSpec],
+    answers: Mapping[int, Outcome],
+) -> None:
     """Carry out the built-in calls of a message and append their results, in one transaction.
 
-    Raises Over when the client has to answer the others.
+    `answers` are those of subagents, by the places of their calls. Raises Over when the client has to answer others.
     """
     running.check_time()
     async with running.deps.store.begin(running.claimed.principal) as scope:
         await running.hold(scope)
         place, skill = Workplace(scope, running.start), running.skill
         results = []
-        for block in step.next.calls:
-            outcome = running.answers.get(call_key(step.seq, block))
+        for at, block in enumerate(step.next.calls):
+            outcome = answers.get(at)
             if outcome is None:
                 with counting.tool(block.view.name or "", tools) as seen:
                     outcome = await run_tool(place, block, tools)
@@ -105,11 +111,6 @@ async def append(
     run_id = None if conversation.is_child else running.claimed.id
     new = NewMessage(role, content_json(content), digest(role, content, model), model=model, run_id=run_id)
     return (await messages.append(scope, conversation.session_id, [new]))[0]
-
-
-def call_key(seq: int, block: Block) -> str:
-    """The call of one message, whose ids come back in every turn."""
-    return f"{seq}:{block.view.id or ''}"
 
 
 async def tools_of(running: Running, conversation: Conversation) -> dict[str, ToolSpec]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from hango.chain.builtin_tools.base import Outcome
 from hango.chain.deps import Deps
 from hango.domain import FileVersionID, RunStatus, SessionID
 from hango.messages import StopReason, ToolSpec
@@ -49,8 +48,7 @@ class Leaving(Exception):
 class Running:
     """`start` is the base that the run was accepted with. `compacted`: it has tried to, and would again.
 
-    `answers` are those of its subagents, by the call that started each; `tools` those of the last request that this
-    worker made for a conversation.
+    `tools` are those of the last request that this worker made for a conversation.
     """
 
     deps: Deps
@@ -59,7 +57,6 @@ class Running:
     start: CurrentBase
     skill: FileVersionID | None
     compacted: bool = False
-    answers: dict[str, Outcome] = field(default_factory=dict)
     tools: dict[SessionID, dict[str, ToolSpec]] = field(default_factory=dict)
 
     @property

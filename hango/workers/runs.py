@@ -121,14 +121,15 @@ async def _converse(running: Running, conversation: Conversation) -> Stop:
             known = await _call(running, conversation)
             continue
         tools = await run_steps.tools_of(running, conversation)
-        for block in step.next.calls:
+        answers: dict[int, Outcome] = {}
+        for at, block in enumerate(step.next.calls):
             # A task that an override or a skill leaves out starts nothing: its result says so.
             if block.view.name == TASK.name and TASK.name in tools:
                 with counting.tool(TASK.name, tools) as seen:
-                    outcome = await _delegate(running, step.seq, block)
-                    counting.tool_ended(seen, outcome)
-                running.answers[run_steps.call_key(step.seq, block)] = outcome
-        await run_steps.carry_out(running, conversation, step, tools)
+                    # By its place: a model's ids are doubled, come back in every turn, and are of any length.
+                    answers[at] = await _delegate(running, f"{step.seq}:{at}", block)
+                    counting.tool_ended(seen, answers[at])
+        await run_steps.carry_out(running, conversation, step, tools, answers)
         known = run_steps.CALL_NEXT
 
 
@@ -145,15 +146,15 @@ async def _call(running: Running, conversation: Conversation) -> Step | None:
         return await run_calls.converse(running, conversation, planned)
 
 
-async def _delegate(running: Running, seq: int, block: Block) -> Outcome:
-    """A subagent's answer to its task, in a conversation of its own that is found again after a crash."""
+async def _delegate(running: Running, call: str, block: Block) -> Outcome:
+    """A subagent's answer to its task, in a conversation of its own that is found again by its call after a crash."""
     task = task_of(block, TASK)
     if isinstance(task, Outcome):
         return task
     run_id, agent_id = running.claimed.id, running.start.agent_id
     async with running.deps.store.begin(running.claimed.principal) as scope:
         await running.hold(scope)
-        session_id = await run_claims.child_session(scope, run_id, agent_id, run_steps.call_key(seq, block))
+        session_id = await run_claims.child_session(scope, run_id, agent_id, call)
         child = Conversation(session_id, Purpose.SUBAGENT)
         if await messages.last(scope, session_id) is None:
             await run_steps.append(scope, running, child, MessageRole.USER, [text_block(task)])

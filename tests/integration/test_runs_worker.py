@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -241,3 +242,33 @@ async def test_a_later_run_sends_what_was_appended_meanwhile(work: Work, desk: R
         {"role": "assistant", "content": "In drawer 4."},
         {"role": "user", "content": "In which drawer?"},
     ]
+
+
+async def test_subagents_whose_calls_have_one_id(work: Work, desk: RunDesk, fake: FakeProvider) -> None:
+    """Each call gets its own subagent and its answer, whatever ids a provider gives: one twice, one of any length, or
+    one that comes back for another tool inside a subagent."""
+    long = "".join(sha256(bytes([n])).hexdigest() for n in range(150))
+    fake.answer = in_turn(
+        calls(
+            ("a", "task", {"description": "Count the nuts."}),
+            ("a", "task", {"description": "Count the bolts."}),
+            (long, "task", {"description": "Count the nails."}),
+        ),
+        says(chat("Twelve nuts.")),
+        calls(("b", "ls", {"path": "/"})),
+        calls(("a", "read_file", {"path": "/notes.md"})),
+        says(chat("Forty bolts, say the notes.")),
+        says(chat("No nails.")),
+        DONE,
+    )
+
+    run = await ended(work, desk)
+
+    assert (run.status, run.error, run.turns) == (RunStatus.SUCCEEDED, None, 2)
+    assert results(await desk.history()) == [
+        ("a", "Twelve nuts.", False),
+        ("a", "Forty bolts, say the notes.", False),
+        (long, "No nails.", False),
+    ]
+    _, read = [one for one in fake.seen[4].json["messages"] if one["role"] == "tool"]
+    assert text_of(read["content"]) == "Forty bolts."
