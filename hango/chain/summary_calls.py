@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
-from hango.chain import summaries
+from hango.chain import estimator, summaries
 from hango.chain.calls import NextCall
 from hango.chain.request_hash import request_sha256
-from hango.messages import Response
+from hango.messages import Response, StopReason, is_blank
+
+# Models count tokens in other ways; an answer of more than so many times what was asked for did not keep to it.
+MOST_TIMES_ASKED: Final = 4
+# With these the text is no summary, whatever it says.
+_NO_SUMMARY: Final = frozenset({StopReason.REFUSAL, StopReason.CONTEXT_EXCEEDED})
 
 
 def summary_call(planned: NextCall, through_seq: int) -> NextCall:
@@ -18,6 +24,13 @@ def summary_call(planned: NextCall, through_seq: int) -> NextCall:
     return replace(planned, drafted=drafted, bodies={})
 
 
-def text_of(response: Response) -> str:
-    """The text of an answer, without its thinking."""
-    return "\n\n".join(block.view.text or "" for block in response.content if block.type == "text").strip()
+def summary_of(response: Response, window: int) -> str | None:
+    """The text of an answer, without its thinking, if it may stand for the history of a model with this window.
+
+    A refusal would lose what it covers, and a text that fills the window would leave no room for the next call.
+    """
+    text = "\n\n".join(block.view.text or "" for block in response.content if block.type == "text").strip()
+    if is_blank(text) or response.stop_reason in _NO_SUMMARY:
+        return None
+    most = min(MOST_TIMES_ASKED * summaries.MAX_OUTPUT_TOKENS, window // 2)
+    return text if estimator.text_tokens(text) <= most else None

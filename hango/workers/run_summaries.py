@@ -5,10 +5,10 @@ from __future__ import annotations
 from hango import logs
 from hango.chain import estimator, summaries
 from hango.chain.calls import NextCall
-from hango.chain.summary_calls import summary_call, text_of
+from hango.chain.summary_calls import summary_call, summary_of
 from hango.domain import Purpose, RunStatus
 from hango.logs import Log
-from hango.messages import Response, is_blank
+from hango.messages import Response
 from hango.store import sessions
 from hango.store.connection import Scope
 from hango.workers import run_calls
@@ -29,8 +29,8 @@ async def compact(running: Running, planned: NextCall) -> bool:
 
     async def write(scope: Scope, response: Response) -> None:
         nonlocal saved
-        text = text_of(response)
-        if not is_blank(text):
+        text = summary_of(response, planned.drafted.state.window)
+        if text is not None:
             await sessions.set_summary(scope, planned.base.session_id, text, through, estimator.text_tokens(text))
             saved = True
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hango.chain import summaries
 from hango.chain.draft import EXTRA_SEQ
 from hango.chain.summaries import MAX_MISSING, MAX_SHOWN_CHARS, Covered
-from hango.messages import Message
+from hango.chain.summary_calls import summary_of
+from hango.messages import Block, Message, Response, StopReason, Usage, text_block
 from tests.drafts import bodies_of, exclude, mended, swap
 from tests.histories import Said, build, said, turns
 from tests.states import state_of
@@ -176,3 +177,34 @@ def test_no_text_takes_long_to_look_through(text: str) -> None:
     summaries.missing(of(text), "")
 
     assert time.process_time() - started < 10
+
+
+TEXT = text_block("They look for bolts.")
+CALLED = Block.make("tool_use", id="a", name="ls", input={"path": "/"})
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reason", "summary"),
+    [
+        ([TEXT], StopReason.END_TURN, "They look for bolts."),
+        ([TEXT, TEXT], StopReason.MAX_TOKENS, "They look for bolts.\n\nThey look for bolts."),
+        ([TEXT], StopReason.REFUSAL, None),
+        ([TEXT], StopReason.CONTEXT_EXCEEDED, None),
+        ([], StopReason.END_TURN, None),
+        ([text_block(" \u00a0\n")], StopReason.END_TURN, None),
+        ([CALLED], StopReason.TOOL_USE, None),
+        ([text_block("bolts " * 20_000)], StopReason.END_TURN, None),
+    ],
+    ids=["text", "cut", "refused", "not read", "nothing", "blank", "a call", "larger than was asked for"],
+)
+def test_what_an_answer_is_as_a_summary(blocks: list[Block], reason: StopReason, summary: str | None) -> None:
+    """Its text; nothing where there is none, where the model refused, and where it is far longer than was asked for."""
+    assert summary_of(Response(tuple(blocks), reason, Usage()), window=100_000) == summary
+
+
+def test_a_summary_leaves_half_of_the_window() -> None:
+    """One that is larger would make every later request one that cannot be sent."""
+    answer = Response((text_block("bolts " * 1000),), StopReason.END_TURN, Usage())
+
+    assert summary_of(answer, window=1500) is None
+    assert summary_of(answer, window=4000) is not None
