@@ -175,6 +175,9 @@ async def _write(
     # What would be refused is refused now, and leaves nothing behind.
     drafted = await calls.draft(scope, call.deps, await bases.current(scope, session_id))
     sendable.check(call.deps, drafted, compacts=calls.compacts(drafted))
+    if said is not None and not sendable.is_last_sent(drafted):
+        fault = "Nothing of the message would be sent: its results answer no waiting call, or its blocks say nothing."
+        raise Invalid.because(Reason.EMPTY_MESSAGE, fault, pointer=pointer("message"))
 
 
 def _wish(call: Call[Any, Any, WaitQuery]) -> Wish:

@@ -45,6 +45,14 @@ def check(deps: Deps, drafted: Drafted, *, compacts: bool = False) -> None:
         raise Invalid.because(Reason.NO_PROVIDER_KEY, message)
 
 
+def is_last_sent(drafted: Drafted) -> bool:
+    """Whether something of the last message goes out: not of results that answer no call, nor of what a provider does
+    not take."""
+    draft = drafted.draft
+    assert draft.repair is not None, "the context_overrides slot sets the repair"
+    return len(draft.kept_messages()) - 1 not in draft.repair.unsent
+
+
 def is_far_beyond(tokens: int, window: int) -> bool:
     """Whether so many estimated tokens are more than a model of this window can have been meant to take."""
     return tokens > MOST_WINDOWS * window

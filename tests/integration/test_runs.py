@@ -228,6 +228,23 @@ async def test_a_message_that_is_none_is_refused(message: Any, reason: str, desk
     assert await of_session(desk) == before
 
 
+async def test_a_result_that_answers_no_call_is_refused(desk: Desk) -> None:
+    """A message of which nothing would be sent, as with an id written wrongly, is 422 and leaves nothing behind: the
+    model would be told that its call has no result. With the right id, or with words, it starts a run."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "order_parts", "input": {}}
+    asked = {"role": "assistant", "content": [call]}
+    await desk.owner.make(f"/v1/sessions/{desk.session_id}/messages", messages=[asked])
+    wrong = {"type": "tool_result", "tool_use_id": "toolu_l", "content": "Order 7781"}
+
+    refused = await start(desk.owner, desk.session_id, message=[wrong])
+
+    assert (refused.status_code, refused.json()["code"], is_problem(refused)) == (422, "empty_message", True)
+    assert [(one["reason"], one["pointer"]) for one in refused.json()["errors"]] == [("empty_message", "/message")]
+    assert len((await of_session(desk, "/messages"))["data"]) == 6
+    right = await start(desk.owner, desk.session_id, message=[wrong, {**wrong, "tool_use_id": "toolu_1"}])
+    assert right.status_code == 202
+
+
 async def test_a_used_up_quota_starts_nothing(api: Api) -> None:
     """402 before anything is queued: no message, no run."""
     owner = await api.admin(quota_tokens=0)
