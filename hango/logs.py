@@ -51,7 +51,7 @@ class Log(StrEnum):
     RUN_LOST = "run_lost"  # as try_lost, of a model call of a run
     TRY_LOST = "try_lost"  # its worker fell silent during the call: outcome unknown, billed by its estimate
     TRIES_DRIFT = "tries_drift"  # the reserved tokens of a month are wrong, or a try is older than any may be
-    NO_PROVIDER_KEY = "no_provider_key"  # this worker lacks a provider's key that the API has; the try ends uncalled
+    NO_PROVIDER_KEY = "no_provider_key"  # this worker lacks a provider's key that the API has; the work ends uncalled
     POISON = "poison_message"  # a message in Redis that is none of this version's; dropped
     LIBRARY = "library"  # a warning of a library: its logger, its place, its constant text
 

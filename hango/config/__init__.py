@@ -183,9 +183,11 @@ class Settings:
     context_try_timeout: float = setting(SECONDS, "120s", "One try's model call, from the first byte to the last.")
     context_try_queue_ttl: float = setting(SECONDS, "60s", "How long a try may wait for a worker.")
     context_try_batch_queue_ttl: float = setting(SECONDS, "1h", "How long a try of a batch may wait for a worker.")
-    context_try_lease: float = setting(SECONDS, "30s", "How long a silent worker keeps a try it has claimed.")
-    context_try_reconcile: float = setting(SECONDS, "5s", "How often an API process looks for lost tries.")
-    context_try_tenant_running: int = setting(whole(1, 10_000), "16", "Tries of one tenant that run at once.")
+    context_try_lease: float = setting(SECONDS, "30s", "How long a silent worker keeps a try or a run it has claimed.")
+    context_try_reconcile: float = setting(SECONDS, "5s", "How often an API process looks for lost tries and runs.")
+    context_try_tenant_running: int = setting(
+        whole(1, 10_000), "16", "Tries of one tenant that run at once, and so many of its runs beside them."
+    )
     context_try_tenant_outstanding: int = setting(whole(1, 1_000_000), "2000", "Tries of one tenant that wait or run.")
     context_try_max_response: int = setting(SIZE, "4MiB", "The largest answer taken from a provider.")
     context_try_retention: float = setting(SECONDS, "24h", "How long a try's texts and answer are kept.")

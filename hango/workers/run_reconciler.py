@@ -16,7 +16,7 @@ from hango.workers import counting
 from hango.workers.alone import alone
 from hango.workers.run_ends import lose_call
 
-# A run that takes its workers down one after another is not given to a fourth.
+# A run gets its first worker and three rescues: one that takes four workers down is not given to a fifth.
 MOST_RESCUES: Final = 3
 
 
