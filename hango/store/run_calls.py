@@ -87,6 +87,14 @@ async def tokens_of(scope: Scope, run_id: RunID) -> int:
     return await rows.sum_run_tokens(scope.conn, tenant_id=scope.tenant_id, run_id=run_id) or 0
 
 
+async def count_of(scope: Scope, run_id: RunID, session_id: UUID) -> int:
+    """How many calls a conversation of a run has made, those that failed too."""
+    found = await rows.count_conversation_calls(
+        scope.conn, tenant_id=scope.tenant_id, run_id=run_id, session_id=session_id
+    )
+    return found or 0
+
+
 async def list_all(scope: Scope, run_id: UUID, *, after: int = 0, most: int = 500) -> list[RunCall]:
     """The calls of a run after the nth, in order."""
     found = await rows.list_run_calls(scope.conn, tenant_id=scope.tenant_id, run_id=run_id, after=after, most=most)

@@ -15,13 +15,14 @@ from hango.chain import calls as planning
 from hango.chain import sendable
 from hango.chain import tries as estimates
 from hango.chain.calls import Conversation, NextCall
-from hango.domain import CallID, Purpose, RunStatus
+from hango.domain import CallID, Purpose, RunID, RunStatus
 from hango.errors import HangoError, Invalid, NotFound, ProviderFailed, ProviderTimeout, QuotaExceeded, Unavailable
 from hango.logs import Log
 from hango.messages import MessageRole, Response
 from hango.runs import BegunCall, CallEnd, RunError
 from hango.store import context_bases, run_calls, run_claims
 from hango.store.connection import Scope
+from hango.store.run_claims import Hold
 from hango.telemetry import Attr, Metric
 from hango.telemetry.names import Value
 from hango.tries import TryUsage
@@ -114,7 +115,7 @@ async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple
     state = planned.drafted.state
     async with deps.store.begin(claimed.principal) as scope:
         held = await running.hold(scope)
-        if purpose is Purpose.RUN and held.turns >= settings.run_max_turns:
+        if await _turns(scope, claimed.id, held, planned, purpose) >= settings.run_max_turns:
             raise Stop(RunStatus.FAILED, error=RunError.TOO_MANY_TURNS)
         if await run_calls.tokens_of(scope, claimed.id) >= settings.run_max_tokens:
             raise Stop(RunStatus.FAILED, error=RunError.TOO_MANY_TOKENS)
@@ -134,6 +135,13 @@ async def _begin(running: Running, planned: NextCall, purpose: Purpose) -> tuple
         cache_ttl=state.agent.cache.ttl,
     )
     return begun, terms
+
+
+async def _turns(scope: Scope, run_id: RunID, held: Hold, planned: NextCall, purpose: Purpose) -> int:
+    """Of the conversation whose call this is: the run's, or a subagent's. A summary is nobody's turn."""
+    if purpose is Purpose.SUBAGENT:
+        return await run_calls.count_of(scope, run_id, planned.base.session_id)
+    return held.turns if purpose is Purpose.RUN else 0
 
 
 async def _answer(running: Running, planned: NextCall, purpose: Purpose, begun: BegunCall, terms: Terms) -> Response:

@@ -243,6 +243,7 @@ CASES: dict[str, Case] = {
     "users.update": Case(lambda s, t: users.update(s, t.tenant.user_id, name="x"), NotFound),
     "messages.last": Case(lambda s, t: messages.last(s, t.session.id), None),
     "run_calls.begin": Case(lambda s, t: run_calls.begin(s, t.run_id, run_call(t)), StatementRefused),
+    "run_calls.count_of": Case(lambda s, t: run_calls.count_of(s, t.claimed_run, t.session.id), 0),
     "run_calls.find_open": Case(lambda s, t: run_calls.find_open(s, t.claimed_run), None),
     "run_calls.get": Case(lambda s, t: run_calls.get(s, t.claimed_run, 1), None),
     "run_calls.last_stop_reason": Case(lambda s, t: run_calls.last_stop_reason(s, t.claimed_run, t.session.id), None),

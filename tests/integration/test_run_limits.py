@@ -69,6 +69,15 @@ async def test_a_run_has_so_many_turns(work_settings: Settings, fake: FakeProvid
     assert ledgers == Ledger(used=45, reserved=0)
 
 
+async def test_a_subagent_has_so_many_turns(work_settings: Settings, fake: FakeProvider) -> None:
+    """One that calls tools for ever ends the run, whatever its provider says of its tokens."""
+    fake.answer = in_turn(calling("task", description="Count the nuts."), calling())
+    async with at_work(replace(work_settings, run_max_turns=3)) as (work, desk):
+        run = await ended(work, desk)
+
+    assert (run.status, run.error, run.turns, len(fake.seen)) == (RunStatus.FAILED, RunError.TOO_MANY_TURNS, 1, 4)
+
+
 async def test_a_run_has_so_many_tokens(work_settings: Settings, fake: FakeProvider) -> None:
     """Once its calls have used what is set, no other is made."""
     fake.answer = calling()

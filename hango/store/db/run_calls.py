@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, scalar_row
 
-__all__ = ['add_run_call', 'find_open_call', 'last_stop_reason', 'list_run_calls', 'settle_run_call', 'sum_run_tokens']
+__all__ = ['add_run_call', 'count_conversation_calls', 'find_open_call', 'last_stop_reason', 'list_run_calls', 'settle_run_call', 'sum_run_tokens']
 
 
 ADD_RUN_CALL = """\
@@ -222,6 +222,26 @@ async def sum_run_tokens(
     """What the calls of a run were billed at."""
     cursor = conn.cursor(row_factory=scalar_row)
     await cursor.execute(SUM_RUN_TOKENS, {"tenant_id": tenant_id, "run_id": run_id})
+    return await cursor.fetchone()
+
+
+COUNT_CONVERSATION_CALLS = """\
+select count(*)::integer as calls
+from run_calls
+where tenant_id = %(tenant_id)s and run_id = %(run_id)s and session_id = %(session_id)s
+"""
+
+
+async def count_conversation_calls(
+    conn: AsyncConnection[Any],
+    *,
+    tenant_id: UUID,
+    run_id: UUID,
+    session_id: UUID,
+) -> int | None:
+    """The calls of one conversation of a run so far, those that failed too."""
+    cursor = conn.cursor(row_factory=scalar_row)
+    await cursor.execute(COUNT_CONVERSATION_CALLS, {"tenant_id": tenant_id, "run_id": run_id, "session_id": session_id})
     return await cursor.fetchone()
 
 

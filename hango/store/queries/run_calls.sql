@@ -87,6 +87,12 @@ select coalesce(sum(input_tokens + output_tokens + cache_read_tokens + cache_wri
 from usage_records
 where tenant_id = @tenant_id and run_id = @run_id::uuid;
 
+-- name: count_conversation_calls :one
+-- The calls of one conversation of a run so far, those that failed too.
+select count(*)::integer as calls
+from run_calls
+where tenant_id = @tenant_id and run_id = @run_id and session_id = @session_id;
+
 -- name: last_stop_reason :one
 -- How the last call of a conversation ended.
 select stop_reason
