@@ -121,7 +121,7 @@ async def list_runs(call: Call[Session, None, PageQuery]) -> Listing[RunOut]:
 
 def _read(body: RunIn) -> tuple[Block, ...] | None:
     """The message's blocks. Raises Invalid leading into `/message`."""
-    if body.message is None:
+    if body.message is None or bytes(body.message) == b"null":
         return None
     try:
         said = read_content(body.message)
@@ -174,7 +174,7 @@ async def _write(
         await messages.append(scope, session_id, [message])
     # What would be refused is refused now, and leaves nothing behind.
     drafted = await calls.draft(scope, call.deps, await bases.current(scope, session_id))
-    sendable.check(call.deps, drafted, compacts=calls.compacts(drafted))
+    sendable.check(call.deps, drafted, compacts=calls.compacts(drafted), of_run=True)
     if said is not None and not sendable.is_last_sent(drafted):
         fault = "Nothing of the message would be sent: its results answer no waiting call, or its blocks say nothing."
         raise Invalid.because(Reason.EMPTY_MESSAGE, fault, pointer=pointer("message"))

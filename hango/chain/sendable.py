@@ -28,17 +28,18 @@ _WAYS_OUT: Mapping[Reason, str] = {
 MOST_WINDOWS = 1.5
 
 
-def check(deps: Deps, drafted: Drafted, *, compacts: bool = False) -> None:
+def check(deps: Deps, drafted: Drafted, *, compacts: bool = False, of_run: bool = False) -> None:
     """Raise Invalid when a provider would refuse the request, or nobody here could send it.
 
-    `compacts`: its history is summarized first, so that its length says nothing yet.
+    `compacts`: its history is summarized first, so that its length says nothing yet. `of_run`: its history ends where
+    it ends, no `until` is a way out.
     """
     fault = next((one for one in drafted.draft.problems if one.reason in UNSENDABLE), None)
     if fault is not None:
-        fault = _with_way_out(fault, drafted.draft)
+        fault = _with_way_out(fault, None if of_run else drafted.draft)
         raise Invalid(fault.message, errors=[fault])
     if not compacts:
-        _check_length(drafted)
+        _check_length(drafted, of_run=of_run)
     provider = drafted.state.agent.provider
     if deps.providers.completer(provider) is None:
         message = f"This server has no key for the provider '{provider}': set HANGO_{provider.upper()}_API_KEY."
@@ -58,21 +59,23 @@ def is_far_beyond(tokens: int, window: int) -> bool:
     return tokens > MOST_WINDOWS * window
 
 
-def _check_length(drafted: Drafted) -> None:
+def _check_length(drafted: Drafted, *, of_run: bool) -> None:
     state, size = drafted.state, drafted.draft.size
     assert size is not None, "the summarization slot sets the sizes"
     if is_far_beyond(size.after, state.window):
+        shorter = "summarize the history" if of_run else "end the history earlier with `until`"
         message = (
             f"The request would have about {size.after:,} tokens, and the model '{state.agent.model}' holds"
-            f" {state.window:,}. Exclude parts, or end the history earlier with `until`."
+            f" {state.window:,}. Exclude parts, or {shorter}."
         )
         raise Invalid.because(Reason.CONTEXT_TOO_LONG, message)
 
 
-def _with_way_out(fault: Detail, draft: Draft) -> Detail:
-    """The fault, and what would mend it: for a history that ends with the assistant the earlier end that would do."""
+def _with_way_out(fault: Detail, draft: Draft | None) -> Detail:
+    """The fault, and what would mend it: for a history that ends with the assistant the earlier end that would do,
+    where there is a draft to look for one in."""
     way = _WAYS_OUT.get(fault.reason, "")
-    if fault.reason is Reason.ENDS_WITH_ASSISTANT and (ends := _ends_of_user(draft)):
+    if fault.reason is Reason.ENDS_WITH_ASSISTANT and draft is not None and (ends := _ends_of_user(draft)):
         way = f" Give a `message`, or `until: {ends[-1]}` to ask that one again."
     return Detail(fault.reason, fault.message + way, fault.part, fault.pointer)
 

@@ -196,13 +196,17 @@ async def test_many_at_once_are_one_run(desk: Desk) -> None:
 
 
 async def test_a_history_that_ends_with_the_assistant_needs_a_message(desk: Desk, api: Api) -> None:
-    """Without `message` it is 422 ends_with_assistant, and nothing is left behind."""
+    """Without `message`, or with null for it, it is 422 ends_with_assistant, and nothing is left behind; the way out
+    is one that a run has."""
     await run(api, desk.owner, desk.session_id)
     before = await of_session(desk)
 
     refused = await start(desk.owner, desk.session_id)
+    with_null = await start(desk.owner, desk.session_id, message=None)
 
     assert (refused.status_code, refused.json()["code"], is_problem(refused)) == (422, "ends_with_assistant", True)
+    assert ("Give a `message`." in refused.json()["detail"], "until" in refused.text) == (True, False)
+    assert with_null.json() == refused.json()
     assert await of_session(desk) == before
     assert len(await events(desk.owner, "run.start")) == 1
     assert (await start(desk.owner, desk.session_id, message="And now?")).status_code == 202

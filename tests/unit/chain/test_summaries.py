@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hango.chain import summaries
 from hango.chain.draft import EXTRA_SEQ
 from hango.chain.summaries import MAX_MISSING, MAX_SHOWN_CHARS, Covered
-from hango.messages import Message
+from hango.chain.summary_calls import summary_of
+from hango.messages import Block, Message, Response, StopReason, Usage, text_block
 from tests.drafts import bodies_of, exclude, mended, swap
 from tests.histories import Said, build, said, turns
 from tests.states import state_of
