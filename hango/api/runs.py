@@ -85,7 +85,7 @@ class RunOut(msgspec.Struct, frozen=True):
 
 async def start_run(call: Call[Session, RunIn, WaitQuery]) -> Reply[RunOut]:
     """Accept a run, or give back the first one of a repeated request."""
-    wish = _wish(call)
+    wish = waiting.wish_of(call)
     said = await asyncio.to_thread(_read, call.body)
     run_id = await _accept(call, said)
     await call.runtime.doorbell.ring()
@@ -98,7 +98,7 @@ async def start_run(call: Call[Session, RunIn, WaitQuery]) -> Reply[RunOut]:
 
 async def show_run(call: Call[Run, None, WaitQuery]) -> Reply[RunOut]:
     """The run as it is, or as it is when it ends or the wait is over."""
-    wish = _wish(call)
+    wish = waiting.wish_of(call)
     found = await _wait(call, call.target.id, wish)
     return Reply(RunOut.of(found), headers=RETRY_AFTER if found.status in OPEN else wish.headers())
 
@@ -180,19 +180,8 @@ async def _write(
         raise Invalid.because(Reason.EMPTY_MESSAGE, fault, pointer=pointer("message"))
 
 
-def _wish(call: Call[Any, Any, WaitQuery]) -> Wish:
-    return waiting.wish(call.request, call.query, call.deps.settings.long_wait_max)
-
-
 async def _wait(call: Call[Any, Any, WaitQuery], run_id: UUID, wish: Wish) -> Run:
-    return await call.runtime.waiters.wait(
-        run_id,
-        call.principal.key_id,
-        lambda: _look(call, run_id),
-        lambda found: found.status not in OPEN,
-        seconds=wish.seconds,
-        gone=waiting.leaving(call.request),
-    )
+    return await waiting.until(call, run_id, lambda: _look(call, run_id), lambda run: run.status not in OPEN, wish)
 
 
 async def _look(call: Call[Any, Any, Any], run_id: UUID) -> Run:

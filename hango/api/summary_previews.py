@@ -38,7 +38,7 @@ class SummaryPreviewOut(msgspec.Struct, frozen=True):
 
 async def start_preview(call: Call[Session, None, WaitQuery]) -> Reply[SummaryPreviewOut]:
     """Accept a preview, or give back the first one of a repeated request."""
-    wish = _wish(call)
+    wish = waiting.wish_of(call)
     preview_id = await admission.admit(call, admission.Wanted(is_summary=True))
     found = await _wait(call, preview_id, wish)
     path = f"/v1/summary-previews/{preview_id}"
@@ -47,7 +47,7 @@ async def start_preview(call: Call[Session, None, WaitQuery]) -> Reply[SummaryPr
 
 async def show_preview(call: Call[Try, None, WaitQuery]) -> Reply[SummaryPreviewOut]:
     """The preview as it is, or as it is when it ends or the wait is over."""
-    wish = _wish(call)
+    wish = waiting.wish_of(call)
     found = await _wait(call, call.target.id, wish)
     return Reply(await _shown(call, found), headers=wish.headers() if found.status in ENDED else RETRY_AFTER)
 
@@ -72,19 +72,8 @@ async def _shown(call: Call[Any, None, WaitQuery], found: Try) -> SummaryPreview
     )
 
 
-def _wish(call: Call[Any, None, WaitQuery]) -> Wish:
-    return waiting.wish(call.request, call.query, call.deps.settings.long_wait_max)
-
-
 async def _wait(call: Call[Any, None, WaitQuery], preview_id: UUID, wish: Wish) -> Try:
-    return await call.runtime.waiters.wait(
-        preview_id,
-        call.principal.key_id,
-        lambda: _look(call, preview_id),
-        lambda found: found.status in ENDED,
-        seconds=wish.seconds,
-        gone=waiting.leaving(call.request),
-    )
+    return await waiting.until(call, preview_id, lambda: _look(call, preview_id), lambda one: one.status in ENDED, wish)
 
 
 async def _look(call: Call[Any, None, WaitQuery], preview_id: UUID) -> Try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import UUID
 
 from hango.api import admission, waiting
@@ -26,7 +27,7 @@ class TryIn(VariantIn):
 
 async def start_try(call: Call[Session, TryIn, WaitQuery]) -> Reply[TryOut]:
     """Accept a try, or give back the first one of a repeated request."""
-    wish = _wish(call)
+    wish = waiting.wish_of(call)
     wanted = admission.Wanted([call.body.variant()])
     try_id = await admission.admit(call, wanted)
     found = await _wait(call, try_id, wish)
@@ -43,7 +44,7 @@ def started(body: ReplyT, location: str, wish: Wish, *, is_ended: bool) -> Reply
 
 async def show_try(call: Call[Try, None, WaitQuery]) -> Reply[TryOut]:
     """The try as it is, or as it is when it ends or the wait is over."""
-    wish = _wish(call)
+    wish = waiting.wish_of(call)
     found = await _wait(call, call.target.id, wish) if call.target.status not in ENDED else call.target
     if found.status in ENDED:
         return Reply(TryOut.of(found), headers=wish.headers())
@@ -66,20 +67,8 @@ async def list_tries(call: Call[Session, None, PageQuery]) -> bytes:
     return await asyncio.to_thread(tries_json, page)
 
 
-def _wish(call: Call[Session, TryIn, WaitQuery] | Call[Try, None, WaitQuery]) -> Wish:
-    return waiting.wish(call.request, call.query, call.deps.settings.long_wait_max)
-
-
-async def _wait(call: Call[Session, TryIn, WaitQuery] | Call[Try, None, WaitQuery], try_id: UUID, wish: Wish) -> Try:
-    with call.place.aside():
-        return await call.runtime.waiters.wait(
-            try_id,
-            call.principal.key_id,
-            lambda: _look(call, try_id),
-            lambda found: found.status in ENDED,
-            seconds=wish.seconds,
-            gone=waiting.leaving(call.request),
-        )
+async def _wait(call: Call[Any, Any, WaitQuery], try_id: UUID, wish: Wish) -> Try:
+    return await waiting.until(call, try_id, lambda: _look(call, try_id), lambda one: one.status in ENDED, wish)
 
 
 async def _look(

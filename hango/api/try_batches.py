@@ -15,7 +15,7 @@ from hango.api.endpoint import Call, Reply
 from hango.api.fields import Body, Name, PageQuery
 from hango.api.tries import RETRY_AFTER, started
 from hango.api.try_replies import BatchCheckOut, BatchOut, CostOut, batches_json, tries_json
-from hango.api.waiting import WaitQuery
+from hango.api.waiting import WaitQuery, Wish
 from hango.chain import prices
 from hango.chain import tries as planning
 from hango.domain import Session
@@ -73,16 +73,16 @@ async def start_batch(call: Call[Session, BatchIn, BatchQuery]) -> Reply[BatchOu
     wanted = call.body.wanted()
     if call.query.check:
         return Reply(await _check(call, wanted), 200)
-    wish = waiting.wish(call.request, call.query, call.deps.settings.long_wait_max)
+    wish = waiting.wish_of(call)
     batch_id = await admission.admit(call, wanted)
-    found = await _wait(call, batch_id, wish.seconds)
+    found = await _wait(call, batch_id, wish)
     return started(BatchOut.of(*found), f"/v1/try-batches/{batch_id}", wish, is_ended=found[0].finished_at is not None)
 
 
 async def show_batch(call: Call[TryBatch, None, WaitQuery]) -> Reply[BatchOut]:
     """The batch as it is, or as it is when its last try ends or the wait is over."""
-    wish = waiting.wish(call.request, call.query, call.deps.settings.long_wait_max)
-    found = await _wait(call, call.target.id, wish.seconds)
+    wish = waiting.wish_of(call)
+    found = await _wait(call, call.target.id, wish)
     return Reply(BatchOut.of(*found), headers=wish.headers() if found[0].finished_at else RETRY_AFTER)
 
 
@@ -140,16 +140,10 @@ def _cost(call: Call[Session, BatchIn, BatchQuery], requests: Sequence[NewReques
     return CostOut(round(least * repeats, 6), round(most * repeats, 6))
 
 
-async def _wait(call: Call[Any, Any, Any], batch_id: UUID, seconds: float) -> _Found:
-    with call.place.aside():
-        return await call.runtime.waiters.wait(
-            batch_id,
-            call.principal.key_id,
-            lambda: _look(call, batch_id),
-            lambda found: found[0].finished_at is not None,
-            seconds=seconds,
-            gone=waiting.leaving(call.request),
-        )
+async def _wait(call: Call[Any, Any, Any], batch_id: UUID, wish: Wish) -> _Found:
+    return await waiting.until(
+        call, batch_id, lambda: _look(call, batch_id), lambda found: found[0].finished_at is not None, wish
+    )
 
 
 async def _look(call: Call[Any, Any, Any], batch_id: UUID) -> _Found:

@@ -1,7 +1,7 @@
 """How a request asks to wait: `Prefer: wait=N` (RFC 7240) or `?wait=N`; and how it is known that its client went away.
 
-wish = waiting.wish(call.request, call.query, settings.long_wait_max)
-found = await waiters.wait(..., seconds=wish.seconds, gone=waiting.leaving(call.request))
+wish = waiting.wish_of(call)
+found = await waiting.until(call, id, look, is_ended, wish)
 Reply(body, 200, wish.headers())
 """
 
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
 from pydantic import Field
 from starlette.requests import ClientDisconnect, Request
 
+from hango.api.endpoint import Call
 from hango.api.fields import Query, Whole
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105  the grammar's word for a name
@@ -53,6 +55,28 @@ def wish(request: Request, query: WaitQuery | None, most: float) -> Wish:
         return Wish(min(query.wait, most))
     preferred = preferred_wait(request.headers.getlist("prefer"))
     return Wish() if preferred is None else Wish(min(preferred, most), is_preference=True)
+
+
+def wish_of(call: Call[Any, Any, Any]) -> Wish:
+    """Of a call whose query is a WaitQuery, within HANGO_LONG_WAIT_MAX."""
+    return wish(call.request, call.query, call.deps.settings.long_wait_max)
+
+
+async def until(
+    call: Call[Any, Any, Any],
+    id: UUID,
+    look: Callable[[], Awaitable[T]],
+    is_ended: Callable[[T], bool],
+    wish: Wish,
+) -> T:
+    """What `look` finds of a job when it has ended, or when the wait is over; whoever waits keeps no place to work in.
+
+    Raises what `look` raises, and ClientDisconnect.
+    """
+    with call.place.aside():
+        return await call.runtime.waiters.wait(
+            id, call.principal.key_id, look, is_ended, seconds=wish.seconds, gone=leaving(call.request)
+        )
 
 
 def preferred_wait(headers: list[str]) -> int | None:

@@ -27,6 +27,7 @@ from hango.telemetry import Attr, Metric
 from hango.telemetry.names import Value
 from hango.tries import TryUsage
 from hango.workers import calls, counting
+from hango.workers.absences import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from hango.workers.outcomes import Ended, Ending, Terms, answered, delay, unanswered
 from hango.workers.run_steps import Step, append, named_tools, step_after
 from hango.workers.running import Leaving, LetGo, Running, Stop
@@ -36,8 +37,6 @@ MOST_CALL_SECONDS: Final = 600.0
 MOST_DEFERRALS: Final = 5
 # Ends that are the whole run's, whatever call met them.
 LIMITS: Final = frozenset({RunError.QUOTA_EXCEEDED, RunError.TOO_MANY_TOKENS, RunError.TOO_MANY_TURNS})
-FIRST_PAUSE_SECONDS: Final = 0.1
-LONGEST_PAUSE_SECONDS: Final = 1.0
 
 After = Callable[[Scope, Response], Awaitable[None]]
 
